@@ -14,13 +14,13 @@ from moorage.app.clock import SystemClock
 from moorage.client import aiohttp_transport
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from tests.client.certificates import Authority
 from tests.client.raw_server import Connection, RawServer, echo, serve, server_context
 
-GET = Request("GET", "/api/v1/pods", {"limit": "5", "labelSelector": "a in (b,c)"}, timeout=5)
-POST = Request("POST", "/api/v1/bindings", {}, {"Content-Type": "application/json"}, b'{"a":1}', 5)
-DELETE = Request("DELETE", "/api/v1/pods/p", timeout=5)
+GET = HttpRequest("GET", "/api/v1/pods", {"limit": "5", "labelSelector": "a in (b,c)"}, timeout=5)
+POST = HttpRequest("POST", "/api/v1/bindings", {}, {"Content-Type": "application/json"}, b'{"a":1}', 5)
+DELETE = HttpRequest("DELETE", "/api/v1/pods/p", timeout=5)
 
 Act = Callable[[AiohttpTransport, RawServer], Awaitable[Any]]
 
@@ -40,7 +40,7 @@ def against(*scripts, act: Act, tls: ssl.SSLContext | None = None, scheme: str =
     return asyncio.run(main())
 
 
-async def body(transport: AiohttpTransport, request: Request, limit: int = 10_000) -> tuple[int, bytes]:
+async def body(transport: AiohttpTransport, request: HttpRequest, limit: int = 10_000) -> tuple[int, bytes]:
     async with transport.send(request) as response:
         return response.status, await response.read(limit)
 
@@ -63,7 +63,7 @@ def test_a_path_prefix_of_the_server_is_kept():
     async def act(transport, server):
         prefixed = Credentials(f"{server.url}/k8s/clusters/c-1/", "the test")
         other = AiohttpTransport(prefixed, SystemClock())
-        await body(other, Request("GET", "/api/v1/pods/a%3Ab"))
+        await body(other, HttpRequest("GET", "/api/v1/pods/a%3Ab"))
         await other.close()
         return server.received[0].line
 

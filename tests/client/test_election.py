@@ -15,7 +15,7 @@ from moorage.api.core import Lease
 from moorage.api.errors import NotFound
 from moorage.api.resources import LEASES
 from moorage.client.election import Election
-from moorage.client.lease import Candidate, Fence, Terms
+from moorage.client.lease import Fence, LeaseCandidate, Terms
 from moorage.sim import loop as virtual
 from moorage.sim.loop import VirtualClock
 from moorage.store import faults
@@ -65,7 +65,7 @@ class Replica:
     story: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.candidate = Candidate(self.identity, NAME, NAMESPACE, TERMS)
+        self.candidate = LeaseCandidate(self.identity, NAME, NAMESPACE, TERMS)
         self.fence = Fence(self.clock.now, TERMS)
         self.election = Election(
             self.client, self.clock, self.world.random, self.candidate, self.fence, self, lambda: self.beating

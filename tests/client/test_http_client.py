@@ -25,8 +25,8 @@ from moorage.api.meta import Object
 from moorage.api.resources import EVENTS, LEASES, PODS, custom
 from moorage.client import pacing
 from moorage.client.http_client import HttpClient
-from moorage.client.pacing import Limits
-from moorage.client.transport import Request
+from moorage.client.pacing import RateLimits
+from moorage.client.transport import HttpRequest
 from moorage.framework.ports import ApiClient, WatchEvent
 from moorage.sim import loop
 from moorage.sim.loop import VirtualClock
@@ -55,11 +55,11 @@ class Scripted:
 
     def __init__(self, *answers: Reply | Exception) -> None:
         self.answers = deque(answers)
-        self.sent: list[tuple[float, Request]] = []
+        self.sent: list[tuple[float, HttpRequest]] = []
         self.closed = False
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Reply]:
+    async def send(self, request: HttpRequest) -> AsyncIterator[Reply]:
         self.sent.append((asyncio.get_running_loop().time(), request))
         answer = self.answers.popleft() if self.answers else Reply()
         if isinstance(answer, Exception):
@@ -72,7 +72,7 @@ class Scripted:
 
 def client_of(transport: Any, *, qps: float = 0.0, burst: int = 1, **options: Any) -> HttpClient:
     clock = VirtualClock()
-    limits = Limits(clock, qps, burst)
+    limits = RateLimits(clock, qps, burst)
     return HttpClient(transport, clock, Random(1), limits=limits, user_agent="moorage/test", **options)
 
 

@@ -8,7 +8,7 @@ import pytest
 from moorage.api.core import Lease, LeaseSpec
 from moorage.api.errors import MoorageError
 from moorage.api.meta import ObjectMeta
-from moorage.client.lease import Candidate, Fence, Terms, Verdict
+from moorage.client.lease import Fence, LeaseCandidate, Terms, Verdict
 
 TERMS = Terms()
 
@@ -24,11 +24,11 @@ def lease(holder: str | None = "other", seconds: int | None = 15, renewed: str =
     return Lease(spec=spec)
 
 
-def candidate() -> Candidate:
-    return Candidate("me", "kube-scheduler", "kube-system", TERMS)
+def candidate() -> LeaseCandidate:
+    return LeaseCandidate("me", "kube-scheduler", "kube-system", TERMS)
 
 
-def leader() -> Candidate:
+def leader() -> LeaseCandidate:
     me = candidate()
     me.see(None, 0.0)
     me.wrote(me.claim(0.0))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from moorage.client.pacing import SHARE, Limits, Priority, RateLimiter
+from moorage.client.pacing import SHARE, RateLimiter, RateLimits, RequestPriority
 from moorage.sim import loop
 from moorage.sim.loop import VirtualClock
 
@@ -17,7 +17,7 @@ def test_burst_first_then_so_many_a_second():
         limiter = RateLimiter(VirtualClock(), qps=10, burst=5)
         times = []
         for _ in range(25):
-            await limiter.wait(Priority.BIND)
+            await limiter.wait(RequestPriority.BIND)
             times.append(NOW().time())
         return times
 
@@ -31,7 +31,7 @@ def test_the_bucket_fills_up_but_not_beyond_the_burst():
     async def main():
         limiter = RateLimiter(VirtualClock(), qps=10, burst=5)
         await asyncio.sleep(3600)
-        return [await limiter.wait(Priority.BIND) for _ in range(6)]
+        return [await limiter.wait(RequestPriority.BIND) for _ in range(6)]
 
     assert loop.run(main()) == [0, 0, 0, 0, 0, pytest.approx(0.1, abs=0.01)]
 
@@ -39,7 +39,7 @@ def test_the_bucket_fills_up_but_not_beyond_the_burst():
 def test_no_limit_is_no_limit():
     async def main():
         limiter = RateLimiter(VirtualClock(), qps=0, burst=1)
-        return sum([await limiter.wait(Priority.BIND) for _ in range(1000)])
+        return sum([await limiter.wait(RequestPriority.BIND) for _ in range(1000)])
 
     assert loop.run(main()) == 0
 
@@ -58,9 +58,9 @@ async def arrivals(limits, wanted):
 
 def test_b21_binds_pass_before_status_patches_whoever_came_first():
     async def main():
-        limits = Limits(VirtualClock(), qps=50, burst=1)
-        wanted = [(f"status-{i}", Priority.STATUS) for i in range(20)]
-        wanted += [(f"bind-{i}", Priority.BIND) for i in range(20)]
+        limits = RateLimits(VirtualClock(), qps=50, burst=1)
+        wanted = [(f"status-{i}", RequestPriority.STATUS) for i in range(20)]
+        wanted += [(f"bind-{i}", RequestPriority.BIND) for i in range(20)]
         return await arrivals(limits, wanted)
 
     order = loop.run(main())
@@ -72,7 +72,7 @@ def test_b21_binds_pass_before_status_patches_whoever_came_first():
 
 def test_b21_a_thousand_binds_neither_hold_up_leases_nor_events_nor_each_other():
     async def main():
-        limits = Limits(VirtualClock(), qps=50, burst=100)
+        limits = RateLimits(VirtualClock(), qps=50, burst=100)
         ends: dict[str, float] = {}
 
         async def many(name, count, priority):
@@ -80,9 +80,9 @@ def test_b21_a_thousand_binds_neither_hold_up_leases_nor_events_nor_each_other()
             ends[name] = NOW().time()
 
         await asyncio.gather(
-            many("binds", 1000, Priority.BIND),
-            many("events", 150, Priority.EVENT),
-            many("leases", 8, Priority.LEASE),
+            many("binds", 1000, RequestPriority.BIND),
+            many("events", 150, RequestPriority.EVENT),
+            many("leases", 8, RequestPriority.LEASE),
         )
         return ends
 
@@ -94,9 +94,9 @@ def test_b21_a_thousand_binds_neither_hold_up_leases_nor_events_nor_each_other()
 
 def test_nobody_waits_for_ever_behind_binds():
     async def main():
-        limits = Limits(VirtualClock(), qps=10, burst=1)
+        limits = RateLimits(VirtualClock(), qps=10, burst=1)
         order = await arrivals(
-            limits, [(i, Priority.BIND) for i in range(300)] + [("status", Priority.STATUS)]
+            limits, [(i, RequestPriority.BIND) for i in range(300)] + [("status", RequestPriority.STATUS)]
         )
         return order.index("status")
 
@@ -106,8 +106,8 @@ def test_nobody_waits_for_ever_behind_binds():
 def test_those_who_give_up_leave_their_turn_to_others():
     async def main():
         limiter = RateLimiter(VirtualClock(), qps=1, burst=1)
-        await limiter.wait(Priority.BIND)
-        waiting = [asyncio.create_task(limiter.wait(Priority.BIND)) for _ in range(3)]
+        await limiter.wait(RequestPriority.BIND)
+        waiting = [asyncio.create_task(limiter.wait(RequestPriority.BIND)) for _ in range(3)]
         await asyncio.sleep(0.5)
         waiting[0].cancel()
         waiting[1].cancel()
@@ -120,8 +120,8 @@ def test_those_who_give_up_leave_their_turn_to_others():
 def test_a_turn_that_was_given_and_not_used_goes_to_the_next():
     async def main():
         limiter = RateLimiter(VirtualClock(), qps=1, burst=1)
-        await limiter.wait(Priority.BIND)
-        first, second = (asyncio.create_task(limiter.wait(Priority.BIND)) for _ in range(2))
+        await limiter.wait(RequestPriority.BIND)
+        first, second = (asyncio.create_task(limiter.wait(RequestPriority.BIND)) for _ in range(2))
         await asyncio.sleep(0)
         # In the very moment in which the first is let through, it is cancelled.
         NOW().call_later(1.000001, first.cancel)

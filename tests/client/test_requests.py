@@ -9,7 +9,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, LEASES, NODES, PODS, custom
 from moorage.client import requests
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.framework.ports import PatchType
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
@@ -71,7 +71,7 @@ WIDGETS = custom("example.com", "v1", "widgets", "Widget")
         (requests.bind("p", "a", "u", "n"), "POST", "/api/v1/namespaces/a/pods/p/binding", {}),
     ],
 )
-def test_method_path_and_query(request_: Request, method, path, query):
+def test_method_path_and_query(request_: HttpRequest, method, path, query):
     assert (request_.method, request_.path, dict(request_.query)) == (method, path, query)
     assert request_.headers["Accept"] == "application/json"
     assert (request_.timeout is None) == (query.get("watch") == "true" and "timeoutSeconds" not in query)

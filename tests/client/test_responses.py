@@ -12,11 +12,11 @@ from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, custom
 from moorage.client import responses
 from moorage.client.responses import Answer
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.framework.ports import Malformed
 
 WALL = 1_767_225_600.0
-GET = Request("GET", "/api/v1/pods")
+GET = HttpRequest("GET", "/api/v1/pods")
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
 
 

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlencode
 from starlette.datastructures import Headers
 
 from moorage.api.errors import NotSent, OutcomeUnknown, TransportError
-from moorage.client.transport import Request, Response
+from moorage.client.transport import HttpRequest, Response
 from moorage.framework.ports import Clock
 from tests.embedded.wire_faults import Canned, Effect, WireFaults
 
@@ -256,7 +256,7 @@ class AsgiTransport:
         self._open: dict[Exchange, asyncio.Task[None]] = {}
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
+    async def send(self, request: HttpRequest) -> AsyncIterator[Response]:
         effect = self._faults.sent(request, self._clock.now()) if self._faults is not None else None
         effect = effect or _NOTHING
         if self.down or effect.refused:
@@ -290,7 +290,7 @@ class AsgiTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, exchange: Exchange, request: Request) -> None:
+    async def _serve(self, exchange: Exchange, request: HttpRequest) -> None:
         """The server's side of one exchange."""
         if not await exchange.arrives():
             return
@@ -303,7 +303,7 @@ class AsgiTransport:
         else:
             exchange.returned()
 
-    def _scope(self, request: Request) -> dict[str, Any]:
+    def _scope(self, request: HttpRequest) -> dict[str, Any]:
         named = {"host": self._host, **self._headers, **request.headers}
         if request.body and not any(name.lower() == "content-length" for name in named):
             named["content-length"] = str(len(request.body))

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.store.faults import strikes
 
 _LOG_LIMIT = 1_000_000
@@ -94,7 +94,7 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Effect:
 class Sent:
     """One request as it was sent."""
 
-    request: Request
+    request: HttpRequest
     time: float
 
 
@@ -118,7 +118,7 @@ class WireFault:
     hits: int = field(default=0, init=False)
     """How often it has happened."""
 
-    def fits(self, request: Request) -> bool:
+    def fits(self, request: HttpRequest) -> bool:
         if self.method not in ("", request.method):
             return False
         if self.watch is not None and self.watch != (request.query.get("watch") in ("true", "1")):
@@ -145,7 +145,7 @@ class WireFaults:
         """Heals everything; the log stays."""
         self._faults.clear()
 
-    def sent(self, request: Request, time: float) -> Effect | None:
+    def sent(self, request: HttpRequest, time: float) -> Effect | None:
         """Logs a request and gives what happens to it."""
         self.log.append(Sent(request, time))
         for fault in self._faults:

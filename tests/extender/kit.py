@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage.app.clock import SystemClock
-from moorage.client.transport import Request, Response
+from moorage.client.transport import HttpRequest, Response
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
 from moorage.extender.connecting import make_extenders
@@ -103,7 +103,7 @@ class FakeTransport:
         self._answer = answer
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
+    async def send(self, request: HttpRequest) -> AsyncIterator[Response]:
         await asyncio.sleep(0)
         found = self._answer(request.path.removeprefix("/"), json.loads(request.body))
         if isinstance(found, Exception):

@@ -13,7 +13,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.app.configuration import configure
 from moorage.app.scheduler import Scheduler
-from moorage.client.transport import Request, Response
+from moorage.client.transport import HttpRequest, Response
 from moorage.framework.points import Plugin
 from moorage.run.extender import ExtenderVerbs, ServedProfile, extender_app, select
 from moorage.run.extender.application import ServerMetrics
@@ -128,7 +128,7 @@ class AppTransport:
         self._app = app
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
+    async def send(self, request: HttpRequest) -> AsyncIterator[Response]:
         code, body, headers = await exchange(self._app, request.path, request.body)
         yield FakeResponse(code, {"Content-Type": headers["content-type"]}, body)
 

@@ -11,10 +11,10 @@ from moorage.api.resources import NAMESPACES, NODES, Resource
 from moorage.app.scheduler import Scheduler
 from moorage.client.http_client import HttpClient
 from moorage.client.informers import InformerStatus
-from moorage.client.pacing import Limits
-from moorage.client.transport import Request
+from moorage.client.pacing import RateLimits
+from moorage.client.transport import HttpRequest
 from moorage.embedded.apiserver.app import ApiServer
-from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.builtin import built_in_catalog
 from moorage.testing.cluster import Cluster
 from tests.embedded.in_process import AsgiTransport
@@ -40,7 +40,7 @@ class HttpCluster(Cluster):
             self.transport,
             self.clock,
             random.Random(self.seed),
-            limits=Limits(self.clock, *self._rate),
+            limits=RateLimits(self.clock, *self._rate),
             user_agent="moorage/test",
         )
         return Scheduler(
@@ -53,8 +53,8 @@ class HttpCluster(Cluster):
         )
 
     def _serve(self) -> AsgiTransport:
-        signer = Signer(b"secret" * 6, self.clock.wall)
-        guard = Guard(TOKEN, signer, {HOST})
+        signer = TokenSigner(b"secret" * 6, self.clock.wall)
+        guard = ApiGuard(TOKEN, signer, {HOST})
         if not self.store.list(NAMESPACES).items:
             self.store.create(NAMESPACES, {"metadata": {"name": "default"}})
         self.catalog = built_in_catalog()
@@ -123,5 +123,5 @@ def is_list_of(plural: str) -> dict[str, Any]:
     return {"path": lambda path: path.endswith(f"/{plural}"), "watch": False, "method": "GET"}
 
 
-def version_of(request: Request) -> str:
+def version_of(request: HttpRequest) -> str:
     return request.query.get("resourceVersion", "")

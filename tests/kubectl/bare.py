@@ -11,7 +11,7 @@ from pathlib import Path
 from moorage.api import resources
 from moorage.app.clock import SystemClock
 from moorage.embedded.apiserver.app import ApiServer
-from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.apiserver.server import HttpServer, new_token
 from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
@@ -55,12 +55,16 @@ class BareServer:
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             store.create(resources.NAMESPACES, {"metadata": {"name": name}})
         registrar = Registrar(store, catalog, time.time, self._loop.call_soon)
-        token, signer, authority = new_token(), Signer(b"secret" * 6, time.time), Authority.new(time.time())
+        token, signer, authority = (
+            new_token(),
+            TokenSigner(b"secret" * 6, time.time),
+            Authority.new(time.time()),
+        )
         app = ApiServer(
             store,
             catalog,
             clock,
-            guard=Guard(token, signer),
+            guard=ApiGuard(token, signer),
             signer=signer,
             endpoints=[Discovery(catalog), OpenApi(catalog), Reviews(signer.user)],
             printer=table,

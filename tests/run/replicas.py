@@ -17,7 +17,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import BY_KIND, EVENTS, PODS
 from moorage.app.scheduler import Scheduler
 from moorage.client.election import Election
-from moorage.client.lease import Candidate, Fence, Terms
+from moorage.client.lease import Fence, LeaseCandidate, Terms
 from moorage.framework.points import Plugin
 from moorage.run import takeover
 from moorage.sim import loop as virtual
@@ -51,7 +51,7 @@ class Replica:
             metrics=self.metrics,
             **options,
         )
-        candidate = Candidate(name, "moorage", "kube-system", TERMS)
+        candidate = LeaseCandidate(name, "moorage", "kube-system", TERMS)
         self.beating = True
         self.election = Election(
             self.client, self.clock, random.Random(9), candidate, self.fence, self, lambda: self.beating

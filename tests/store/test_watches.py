@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.errors import Gone
 from moorage.api.resources import NODES, PODS
-from moorage.store.reading import Event, Subscription
+from moorage.store.reading import StoreEvent, Subscription
 from moorage.store.store import Store
 from tests.store.kit import labelled, new_store, node, pod
 
@@ -51,7 +51,7 @@ class TestFrom:
         watch = store.watch(PODS, send_initial_events=True)
         store.create(PODS, pod("b"))
         added, end, later = watch.take()
-        assert (added.type, end, later.type) == ("ADDED", Event("BOOKMARK", None, 2, True), "ADDED")
+        assert (added.type, end, later.type) == ("ADDED", StoreEvent("BOOKMARK", None, 2, True), "ADDED")
 
     def test_a_version_yet_to_come_gives_only_what_comes_after_it(self):
         store = new_store()

@@ -21,7 +21,7 @@ async def pages(scope, receive, send):
     await send({"type": "http.response.body", "body": HTML[9:]})
 
 
-def ask(made: guard.Guard, path: str = "/", kind: str = "http", **headers: str) -> list[dict[str, Any]]:
+def ask(made: guard.UiGuard, path: str = "/", kind: str = "http", **headers: str) -> list[dict[str, Any]]:
     path, _, query = path.partition("?")
     raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost:1", **headers}.items()]
     scope = {"type": kind, "method": "GET", "path": path, "query_string": query.encode(), "headers": raw}
@@ -38,15 +38,15 @@ def ask(made: guard.Guard, path: str = "/", kind: str = "http", **headers: str) 
 
 
 @pytest.fixture
-def made() -> guard.Guard:
-    return guard.Guard(pages, 1, "secret")
+def made() -> guard.UiGuard:
+    return guard.UiGuard(pages, 1, "secret")
 
 
 def headers_of(sent: list[dict[str, Any]]) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
 
-def cookie(made: guard.Guard) -> str:
+def cookie(made: guard.UiGuard) -> str:
     return headers_of(ask(made, "/cluster?token=secret&show=x"))["set-cookie"].partition(";")[0]
 
 

@@ -73,7 +73,7 @@ class _Teller:
     async def _show_plugin(self) -> None:
         await asyncio.sleep(self._pause)
         self._head("A plugin, and the KubeSchedulerConfiguration that enables it")
-        self._block(inspect.getsource(story.Sample))
+        self._block(inspect.getsource(story.SamplePlugin))
         self._block(story.CONFIG)
 
     async def _show_pending(self) -> Pod:

@@ -14,7 +14,7 @@ from moorage.app.configuration import Configuration
 from moorage.cli import printing
 from moorage.cli.version import print_version
 from moorage.run import flags, options, process
-from moorage.run.flag_table import GROUPS, Flag, Kind
+from moorage.run.flag_table import GROUPS, Flag, FlagKind
 from moorage.run.flags import FlagError, Flags
 from moorage.telemetry import logs
 
@@ -110,7 +110,7 @@ def _print_help() -> None:
 
 def _usage(flag: Flag) -> str:
     dashes = "-v, --v" if flag.name == "v" else f"--{flag.name}"
-    return dashes if flag.kind is Kind.BOOL else f"{dashes} {flag.kind.value}"
+    return dashes if flag.kind is FlagKind.BOOL else f"{dashes} {flag.kind.value}"
 
 
 def _default(flag: Flag) -> str:

@@ -81,7 +81,7 @@ NODE_SPECS: Mapping[str, dict[str, Any]] = {
 }
 
 
-class Sample(FilterPlugin):
+class SamplePlugin(FilterPlugin):
     """Lets pods run only on nodes with the label cpu=true."""
 
     name = "sample"
@@ -112,7 +112,7 @@ class Story:
         self._files = tempfile.TemporaryDirectory(prefix="moorage-demo-")
         self.kubeconfig = Path(self._files.name) / "kubeconfig"
         orders = Orders(objects=[_node(name, spec) for name, spec in NODE_SPECS.items()])
-        configuration = configure(CONFIG, plugins=[Sample], discover=False)
+        configuration = configure(CONFIG, plugins=[SamplePlugin], discover=False)
         # Without the five-minute flush, only an event can requeue an unschedulable pod.
         self._cluster = EmbeddedCluster(ClusterPlan(orders, configuration, self.kubeconfig, flush_after=None))
         self._client: HttpClient | None = None

@@ -91,14 +91,14 @@ def _results(folders: list[Path]) -> Any:
 
 def _scheduler(given: options.RunningScheduler, read_only: bool) -> Any:
     from moorage.web.sources.embedded_source import EmbeddedSource, api_objects, embedded_cluster
-    from moorage.web.sources.node_columns import Usage
+    from moorage.web.sources.node_columns import UsageColumns
     from moorage.web.sources.server_source import ServerSource
 
     found = asyncio.run(given.credentials())
     # Report a wrong address or token here, not in the browser.
     asyncio.run(client.ask(found, f"{ROOT}/summary", SummaryAnswer))
     measures = not given.token_file or given.kubeconfig or given.context
-    usage = Usage(partial(find, given.kubeconfig, given.context)) if measures else None
+    usage = UsageColumns(partial(find, given.kubeconfig, given.context)) if measures else None
     own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
     if own is None:
         return ServerSource(found, usage=usage, read_only=read_only)
@@ -107,7 +107,7 @@ def _scheduler(given: options.RunningScheduler, read_only: bool) -> Any:
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
-    from moorage.web.sources.node_columns import Usage
+    from moorage.web.sources.node_columns import UsageColumns
     from moorage.web.sources.snapshot_source import SnapshotSource
 
     own = given or configure()
@@ -119,7 +119,7 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
         return await read_cluster(resources, kubeconfig, context)
 
     title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
-    usage = None if snapshot is not None else Usage(partial(find, kubeconfig, context))
+    usage = None if snapshot is not None else UsageColumns(partial(find, kubeconfig, context))
     return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
 
 

@@ -13,7 +13,7 @@ from moorage.api.errors import MoorageError
 from moorage.cli import printing
 from moorage.cli.printing import current_folder
 from moorage.up import pools
-from moorage.up.cluster import Counts, EmbeddedCluster
+from moorage.up.cluster import EmbeddedCluster, PodCounts
 from moorage.up.cluster_plan import ClusterPlan
 
 REFRESH_SECONDS = 0.5
@@ -145,5 +145,5 @@ async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Futur
     await ended
 
 
-def _line(counts: Counts) -> str:
+def _line(counts: PodCounts) -> str:
     return f"{counts.nodes} nodes · {counts.bound} pods on nodes · {counts.pending} pending · Ctrl-C stops"

@@ -23,7 +23,7 @@ from yarl import URL
 
 from moorage.api.errors import KeptConnectionLost, NotSent, OutcomeUnknown, TransportError
 from moorage.client.credentials import Bearer, Credentials, TlsContexts
-from moorage.client.transport import Request, Response
+from moorage.client.transport import HttpRequest, Response
 from moorage.framework.ports import Clock
 
 CONNECTIONS = 256
@@ -63,7 +63,7 @@ class AiohttpTransport:
             )  # certificates that are unusable are reported now, not by a request
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
+    async def send(self, request: HttpRequest) -> AsyncIterator[Response]:
         response = await self._open(request)
         try:
             yield _Answer(response, request)
@@ -76,7 +76,7 @@ class AiohttpTransport:
             await self._session.close()
             self._session = None
 
-    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+    async def _open(self, request: HttpRequest) -> aiohttp.ClientResponse:
         token = await self._bearer.token()
         response = await self._exchange(request, token)
         # A request that was refused for its credentials was not acted on, so that it may be sent again.
@@ -85,7 +85,7 @@ class AiohttpTransport:
         response.close()
         return await self._exchange(request, await self._bearer.token())
 
-    async def _exchange(self, request: Request, token: str) -> aiohttp.ClientResponse:
+    async def _exchange(self, request: HttpRequest, token: str) -> aiohttp.ClientResponse:
         credentials = self._bearer.credentials
         headers = {**request.headers, "Authorization": f"Bearer {token}"} if token else request.headers
         options: dict[str, Any] = {}
@@ -125,11 +125,11 @@ class AiohttpTransport:
             )
         return self._session
 
-    def _url(self, request: Request) -> URL:
+    def _url(self, request: HttpRequest) -> URL:
         query = f"?{urlencode(request.query)}" if request.query else ""
         return URL(f"{self._base}{request.path}{query}", encoded=True)
 
-    def _explain(self, request: Request, error: Exception, progress: _Progress) -> TransportError:
+    def _explain(self, request: HttpRequest, error: Exception, progress: _Progress) -> TransportError:
         what = f"{request.method} {request.path}"
         cause = error.__cause__ if isinstance(error, _Failed) and error.__cause__ else error
         reason = _reason(cause, request)
@@ -144,7 +144,7 @@ class AiohttpTransport:
 class _Answer:
     """Implements `transport.Response`."""
 
-    def __init__(self, response: aiohttp.ClientResponse, request: Request) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, request: HttpRequest) -> None:
         self._response = response
         self._request = request
 
@@ -214,7 +214,7 @@ def _make_socket(info: Any) -> socket.socket:
     return made
 
 
-def _reason(error: BaseException, request: Request) -> str:
+def _reason(error: BaseException, request: HttpRequest) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
         return f"the server's certificate is not trusted ({error}); check certificate-authority"
     if isinstance(error, asyncio.TimeoutError):

@@ -33,7 +33,7 @@ EARLY_SECONDS = 300.0
 """A token that ends within this time is renewed."""
 
 
-class PluginError(Exception):
+class ExecPluginError(Exception):
     """A plugin returned no credentials; the message says why."""
 
 
@@ -48,7 +48,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class ExecPlugin:
     """One `exec` entry. `base` is the folder that relative commands start from, the kubeconfig's."""
 
     entry: Mapping[str, Any]
@@ -60,9 +60,11 @@ class Plugin:
         command, version = self.entry.get("command"), self.entry.get("apiVersion")
         for name, value in (("command", command), ("apiVersion", version)):
             if not value or not isinstance(value, str):
-                raise PluginError(f"exec has no {name}; add `{name}:` to it")
+                raise ExecPluginError(f"exec has no {name}; add `{name}:` to it")
         if self.entry.get("interactiveMode") == "Always":
-            raise PluginError("exec asks for a terminal (interactiveMode Always), and a scheduler has none")
+            raise ExecPluginError(
+                "exec asks for a terminal (interactiveMode Always), and a scheduler has none"
+            )
         output = await _output(self._command(str(command)), self._environment(), seconds, self._hint())
         return _given(output, str(version))
 
@@ -108,21 +110,21 @@ async def _output(command: list[str], environment: dict[str, str], seconds: floa
                 start_new_session=True,
             )
         except OSError as error:
-            raise PluginError(
+            raise ExecPluginError(
                 f"exec plugin {command[0]} cannot be started: {error.strerror}{hint}"
             ) from error
         try:
             async with asyncio.timeout(seconds):
                 code = await process.wait()
         except TimeoutError as error:
-            raise PluginError(
+            raise ExecPluginError(
                 f"its exec plugin gave no answer within {seconds:g} s{_printed(err)}"
             ) from error
         finally:
             if process.returncode is None:
                 await _end(process)
         if code:
-            raise PluginError(f"exec plugin {command[0]} ended with {code}{_printed(err)}{hint}")
+            raise ExecPluginError(f"exec plugin {command[0]} ended with {code}{_printed(err)}{hint}")
         out.seek(0)
         return out.read()
 
@@ -144,19 +146,19 @@ def _given(output: bytes, version: str) -> Given:
     try:
         answer = json.loads(output)
     except ValueError as error:
-        raise PluginError(f"its exec plugin did not print JSON ({error})") from error
+        raise ExecPluginError(f"its exec plugin did not print JSON ({error})") from error
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
-        raise PluginError("its exec plugin printed no ExecCredential")
+        raise ExecPluginError("its exec plugin printed no ExecCredential")
     if answer.get("apiVersion") != version:
-        raise PluginError(f"its exec plugin speaks apiVersion {answer.get('apiVersion')}, not {version}")
+        raise ExecPluginError(f"its exec plugin speaks apiVersion {answer.get('apiVersion')}, not {version}")
     status = answer.get("status")
     status = status if isinstance(status, dict) else {}
     token = str(status.get("token") or "")
     certificate, key = (str(status.get(f"client{name}Data") or "") for name in ("Certificate", "Key"))
     if bool(certificate) != bool(key):
-        raise PluginError("its exec plugin gave one of clientCertificateData and clientKeyData, not both")
+        raise ExecPluginError("its exec plugin gave one of clientCertificateData and clientKeyData, not both")
     if not token and not certificate:
-        raise PluginError("its exec plugin gave neither status.token nor status.clientCertificateData")
+        raise ExecPluginError("its exec plugin gave neither status.token nor status.clientCertificateData")
     return Given(token, certificate, key, _expiry(status.get("expirationTimestamp")))
 
 
@@ -166,7 +168,7 @@ def _expiry(text: object) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError as error:
-        raise PluginError(f"its exec plugin printed an invalid expirationTimestamp {text!r}") from error
+        raise ExecPluginError(f"its exec plugin printed an invalid expirationTimestamp {text!r}") from error
 
 
 class OidcError(Exception):

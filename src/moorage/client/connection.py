@@ -15,7 +15,7 @@ from moorage.client import kubeconfig
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.http_client import Fence, HttpClient, RequestObserver
-from moorage.client.pacing import Limits
+from moorage.client.pacing import RateLimits
 from moorage.framework.ports import Clock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -90,7 +90,7 @@ def connect(
         AiohttpTransport(credentials, clock),
         clock,
         random or Random(),
-        limits=Limits(clock, qps, burst),
+        limits=RateLimits(clock, qps, burst),
         user_agent=user_agent or default_user_agent(),
         fence=fence,
         observer=observer,

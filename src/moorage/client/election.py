@@ -14,7 +14,7 @@ from typing import Protocol
 from moorage.api.core import Lease
 from moorage.api.errors import AlreadyExists, Conflict, MoorageError, NotFound, TransportError
 from moorage.api.resources import LEASES
-from moorage.client.lease import Candidate, Fence, Verdict
+from moorage.client.lease import Fence, LeaseCandidate, Verdict
 from moorage.framework.ports import ApiClient, Clock
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle
@@ -22,7 +22,7 @@ from moorage.telemetry.logs import Throttle
 log = logs.get(__name__)
 
 
-class Listener(Protocol):
+class LeaderListener(Protocol):
     """Who is notified. Called on the election's own loop; must not block."""
 
     def leading(self, lease: Lease) -> None:
@@ -51,9 +51,9 @@ class Election:
         client: ApiClient,
         clock: Clock,
         random: Random,
-        candidate: Candidate,
+        candidate: LeaseCandidate,
         fence: Fence,
-        listener: Listener,
+        listener: LeaderListener,
         beats: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client = client

@@ -17,9 +17,9 @@ from typing import Any, Protocol, Unpack
 from moorage.api.errors import ApiError, MoorageError
 from moorage.api.resources import EVENTS, LEASES, PODS, AnyObject, Resource
 from moorage.client import requests, responses, watches
-from moorage.client.pacing import Limits, Patience, Priority, Repeat
+from moorage.client.pacing import Patience, RateLimits, Repeat, RequestPriority
 from moorage.client.responses import Answer
-from moorage.client.transport import Request, Response, Transport
+from moorage.client.transport import HttpRequest, Response, Transport
 from moorage.client.watches import Lines
 from moorage.framework.ports import (
     ApiClient,
@@ -78,8 +78,8 @@ Fence = Callable[[], float]
 @dataclass(frozen=True, slots=True)
 class _Call:
     verb: str
-    request: Request
-    priority: Priority
+    request: HttpRequest
+    priority: RequestPriority
     repeat: Repeat
     limit: int = OBJECT_LIMIT
     fenced: bool = False
@@ -94,7 +94,7 @@ class HttpClient:
         clock: Clock,
         random: Random,
         *,
-        limits: Limits,
+        limits: RateLimits,
         user_agent: str,
         fence: Fence | None = None,
         observer: RequestObserver | None = None,
@@ -115,7 +115,7 @@ class HttpClient:
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
         request = requests.list_objects(resource, **options)
-        body = await self._call(_Call("LIST", request, Priority.READ, Repeat.NOTHING, LIST_LIMIT))
+        body = await self._call(_Call("LIST", request, RequestPriority.READ, Repeat.NOTHING, LIST_LIMIT))
         envelope = responses.read_list(resource, body, request)
         items, malformed = responses.list_parts(await _read_items(resource, envelope.items or []))
         meta = envelope.metadata
@@ -124,7 +124,7 @@ class HttpClient:
     async def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
         request = requests.watch_objects(resource, **options)
         read, lines = watches.reader(resource), Lines(OBJECT_LIMIT)
-        async with self._begin(_Call("WATCH", request, Priority.READ, Repeat.NOTHING)) as response:
+        async with self._begin(_Call("WATCH", request, RequestPriority.READ, Repeat.NOTHING)) as response:
             async for chunk in response.chunks():
                 for line in lines.feed(chunk):
                     yield read(line)
@@ -132,7 +132,7 @@ class HttpClient:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
         request = requests.get(resource, name, namespace)
         # Pods are read to settle the outcome of a bind.
-        priority = Priority.BIND if resource == PODS else _priority(resource, Priority.READ)
+        priority = RequestPriority.BIND if resource == PODS else _priority(resource, RequestPriority.READ)
         return await self._object(resource, _Call("GET", request, priority, Repeat.ANYTHING))
 
     # Writing
@@ -158,17 +158,19 @@ class HttpClient:
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         request = requests.bind(name, namespace, uid, node)
-        call = _Call("POST", request, Priority.BIND, Repeat.NOTHING, fenced=True)
+        call = _Call("POST", request, RequestPriority.BIND, Repeat.NOTHING, fenced=True)
         responses.check_done(await self._call(call), request)
 
     # The way of a call
 
-    def _write(self, verb: str, resource: Resource, request: Request, subresource: str = "") -> _Call:
-        usual = Priority.STATUS if subresource == "status" else Priority.WRITE
+    def _write(self, verb: str, resource: Resource, request: HttpRequest, subresource: str = "") -> _Call:
+        usual = RequestPriority.STATUS if subresource == "status" else RequestPriority.WRITE
         priority = _priority(resource, usual)
-        if priority is Priority.LEASE:
+        if priority is RequestPriority.LEASE:
             return _Call(verb, request, priority, Repeat.NOTHING)
-        return _Call(verb, request, priority, Repeat.UNPROCESSED, fenced=priority is not Priority.EVENT)
+        return _Call(
+            verb, request, priority, Repeat.UNPROCESSED, fenced=priority is not RequestPriority.EVENT
+        )
 
     async def _object(self, resource: Resource, call: _Call) -> Any:
         return responses.read_object(resource, await self._call(call), call.request)
@@ -205,7 +207,7 @@ class HttpClient:
         finally:
             self._observer.answered(call.verb, request.method, code, self._clock.now() - began)
 
-    def _ready(self, call: _Call) -> Request:
+    def _ready(self, call: _Call) -> HttpRequest:
         """The request as it leaves, after the last check. Nothing is awaited between this and the sending."""
         request = replace(call.request, headers={**self._headers, **call.request.headers})
         if call.fenced and self.fence is not None:
@@ -223,10 +225,10 @@ async def _read_items(resource: Resource, raw: list[Any]) -> list[AnyObject | Ma
     return items
 
 
-def _priority(resource: Resource, usual: Priority) -> Priority:
+def _priority(resource: Resource, usual: RequestPriority) -> RequestPriority:
     if resource == EVENTS:
-        return Priority.EVENT
-    return Priority.LEASE if resource == LEASES else usual
+        return RequestPriority.EVENT
+    return RequestPriority.LEASE if resource == LEASES else usual
 
 
 def _code(error: Exception) -> str:

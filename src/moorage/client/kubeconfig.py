@@ -15,7 +15,7 @@ from typing import Any
 
 from moorage.api import yaml_text
 from moorage.client import auth_plugins
-from moorage.client.auth_plugins import Given, Plugin, PluginError
+from moorage.client.auth_plugins import ExecPlugin, ExecPluginError, Given
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.telemetry import logs
 
@@ -173,8 +173,8 @@ class _Choice:
         if not entry or any(user.get(name) for name in _GIVEN):
             return Given()
         try:
-            return await Plugin(entry, self.user.folder, self.cluster.value).run(PLUGIN_SECONDS)
-        except PluginError as error:
+            return await ExecPlugin(entry, self.user.folder, self.cluster.value).run(PLUGIN_SECONDS)
+        except ExecPluginError as error:
             raise self.error(f"user {self.context.value['user']!r}: {error}; correct the entry") from error
         except Exception as error:
             raise self._user_error(

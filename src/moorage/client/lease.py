@@ -116,7 +116,7 @@ class Verdict(enum.Enum):
     FREE = "free to take"
 
 
-class Candidate:
+class LeaseCandidate:
     """One replica's view of the lease. `now` is always a reading of the same monotonic clock."""
 
     def __init__(self, identity: str, name: str, namespace: str, terms: Terms) -> None:

@@ -78,7 +78,7 @@ PAGE_SECONDS = 90.0
 """For one page; API servers cut such a request off after 60 s themselves."""
 
 
-class Lister:
+class ChunkedLister:
     """The list calls of one resource under fixed selectors."""
 
     def __init__(

@@ -45,7 +45,7 @@ FIRST_PAUSE = 0.1
 """Seconds; doubled with each repetition, and lengthened by up to as much again."""
 
 
-class Priority(enum.IntEnum):
+class RequestPriority(enum.IntEnum):
     """Lower goes first."""
 
     BIND = 0
@@ -71,11 +71,13 @@ class RateLimiter:
         self._burst = max(1, burst)
         self._tokens = float(self._burst)
         self._filled_at = clock.now()
-        self._waiting: dict[Priority, deque[_Waiter]] = {priority: deque() for priority in Priority}
+        self._waiting: dict[RequestPriority, deque[_Waiter]] = {
+            priority: deque() for priority in RequestPriority
+        }
         self._timer: Timer | None = None
         self._turns = 0
 
-    async def wait(self, priority: Priority) -> float:
+    async def wait(self, priority: RequestPriority) -> float:
         """Wait until a request may be sent. Return the seconds waited."""
         if self._qps <= 0:
             return 0.0
@@ -141,18 +143,18 @@ class _Waiter:
         self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-class Limits:
+class RateLimits:
     """The buckets of one client."""
 
     def __init__(self, clock: Clock, qps: float, burst: int) -> None:
         self._main = RateLimiter(clock, qps, burst)
         self._events = RateLimiter(clock, qps, burst)
 
-    async def wait(self, priority: Priority) -> float:
+    async def wait(self, priority: RequestPriority) -> float:
         """Wait for a token of the bucket. Return the seconds waited."""
-        if priority is Priority.LEASE:
+        if priority is RequestPriority.LEASE:
             return 0.0
-        return await (self._events if priority is Priority.EVENT else self._main).wait(priority)
+        return await (self._events if priority is RequestPriority.EVENT else self._main).wait(priority)
 
 
 class Repeat(enum.Enum):

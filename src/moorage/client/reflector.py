@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from moorage.api.errors import BadRequest, Gone, Invalid, MoorageError, NotFound
 from moorage.api.resources import Resource, by_plural
 from moorage.client import lists
-from moorage.client.lists import Lister, Overdue, ShortWatch
+from moorage.client.lists import ChunkedLister, Overdue, ShortWatch
 from moorage.client.pacing import Backoff
 from moorage.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from moorage.telemetry import logs
@@ -145,7 +145,7 @@ class Reflector:
         self._backoff = Backoff(clock, random)
         self._complaints = Throttle(clock.now)
         self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
-        self._lister = Lister(client, resource, page_size, self._selectors)
+        self._lister = ChunkedLister(client, resource, page_size, self._selectors)
         self._streaming = use_streaming_list
         self._backlog = backlog
         self._bookmarked = False

@@ -12,7 +12,7 @@ from moorage.api import decoding
 from moorage.api.errors import ObjectError
 from moorage.api.meta import Object
 from moorage.api.resources import PODS, Resource
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.framework.ports import Patch, PatchType
 
 JSON = "application/json"
@@ -38,7 +38,7 @@ def list_objects(
     resource_version: str = "",
     limit: int = 0,
     page: str = "",
-) -> Request:
+) -> HttpRequest:
     query = {
         "labelSelector": label_selector,
         "fieldSelector": field_selector,
@@ -47,7 +47,7 @@ def list_objects(
         "continue": page,
     }
     headers = _READ_METADATA if resource.type is Object else _READ
-    return Request("GET", collection(resource, namespace), _set(query), headers, timeout=LIST_SECONDS)
+    return HttpRequest("GET", collection(resource, namespace), _set(query), headers, timeout=LIST_SECONDS)
 
 
 def watch_objects(
@@ -59,7 +59,7 @@ def watch_objects(
     field_selector: str = "",
     timeout: float | None = None,
     send_initial_events: bool = False,
-) -> Request:
+) -> HttpRequest:
     query = {
         "watch": "true",
         "allowWatchBookmarks": "true",
@@ -72,27 +72,27 @@ def watch_objects(
         "resourceVersionMatch": "NotOlderThan" if send_initial_events else "",
     }
     limit = None if timeout is None else timeout + WATCH_GRACE
-    return Request("GET", collection(resource, namespace), _set(query), _READ, timeout=limit)
+    return HttpRequest("GET", collection(resource, namespace), _set(query), _READ, timeout=limit)
 
 
-def get(resource: Resource, name: str, namespace: str = "") -> Request:
-    return Request("GET", item(resource, name, namespace), {}, _READ, timeout=CALL_SECONDS)
+def get(resource: Resource, name: str, namespace: str = "") -> HttpRequest:
+    return HttpRequest("GET", item(resource, name, namespace), {}, _READ, timeout=CALL_SECONDS)
 
 
-def create(resource: Resource, obj: Any, *, dry_run: bool = False) -> Request:
+def create(resource: Resource, obj: Any, *, dry_run: bool = False) -> HttpRequest:
     body = with_type(resource, obj)
     namespace = _metadata(body).get("namespace") or ""
     if resource.namespaced and not namespace:
         raise _bad(resource, _metadata(body).get("name"), "metadata.namespace", "must be set to create it")
     query = {"dryRun": "All"} if dry_run else {}
-    return Request("POST", collection(resource, namespace), query, _WRITE, _json(body), CALL_SECONDS)
+    return HttpRequest("POST", collection(resource, namespace), query, _WRITE, _json(body), CALL_SECONDS)
 
 
-def replace(resource: Resource, obj: Any, *, subresource: str = "") -> Request:
+def replace(resource: Resource, obj: Any, *, subresource: str = "") -> HttpRequest:
     body = with_type(resource, obj)
     meta = _metadata(body)
     path = item(resource, meta.get("name") or "", meta.get("namespace") or "", subresource)
-    return Request("PUT", path, {}, _WRITE, _json(body), CALL_SECONDS)
+    return HttpRequest("PUT", path, {}, _WRITE, _json(body), CALL_SECONDS)
 
 
 def patch(
@@ -103,10 +103,10 @@ def patch(
     namespace: str = "",
     subresource: str = "",
     patch_type: str = PatchType.STRATEGIC,
-) -> Request:
+) -> HttpRequest:
     headers = {"Accept": JSON, "Content-Type": patch_type}
     path = item(resource, name, namespace, subresource)
-    return Request("PATCH", path, {}, headers, _json(change), CALL_SECONDS)
+    return HttpRequest("PATCH", path, {}, headers, _json(change), CALL_SECONDS)
 
 
 def delete(
@@ -117,17 +117,17 @@ def delete(
     uid: str = "",
     resource_version: str = "",
     grace_period: int | None = None,
-) -> Request:
+) -> HttpRequest:
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if grace_period is not None:
         options["gracePeriodSeconds"] = grace_period
     if preconditions := _set({"uid": uid, "resourceVersion": resource_version}):
         options["preconditions"] = preconditions
     path = item(resource, name, namespace)
-    return Request("DELETE", path, {}, _WRITE, _json(options), CALL_SECONDS)
+    return HttpRequest("DELETE", path, {}, _WRITE, _json(options), CALL_SECONDS)
 
 
-def bind(name: str, namespace: str, uid: str, node: str) -> Request:
+def bind(name: str, namespace: str, uid: str, node: str) -> HttpRequest:
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -135,7 +135,7 @@ def bind(name: str, namespace: str, uid: str, node: str) -> Request:
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     path = item(PODS, name, namespace, "binding")
-    return Request("POST", path, {}, _WRITE, _json(binding), CALL_SECONDS)
+    return HttpRequest("POST", path, {}, _WRITE, _json(binding), CALL_SECONDS)
 
 
 def collection(resource: Resource, namespace: str = "") -> str:

@@ -18,7 +18,7 @@ from moorage.api.errors import ApiError, BadAnswer, ObjectError, from_status
 from moorage.api.meta import ListMeta, Object, Record, Status
 from moorage.api.resources import AnyObject, Resource, Unstructured
 from moorage.client.pacing import MAX_RETRY_AFTER
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.framework.ports import Malformed
 
 SHOWN = 200
@@ -58,7 +58,7 @@ _status = msgspec.json.Decoder(Status)
 _type = msgspec.json.Decoder(_Type)
 
 
-def check_encoding(headers: Mapping[str, str], request: Request) -> None:
+def check_encoding(headers: Mapping[str, str], request: HttpRequest) -> None:
     """Compressed answers are never asked for, so that none can blow up in memory."""
     encoding = headers.get("content-encoding", "")
     if encoding not in ("", "identity"):
@@ -68,7 +68,7 @@ def check_encoding(headers: Mapping[str, str], request: Request) -> None:
         )
 
 
-def failure(answer: Answer, request: Request, wall: float) -> ApiError:
+def failure(answer: Answer, request: HttpRequest, wall: float) -> ApiError:
     """The error that an answer stands for. `wall` is the time now, for dates in Retry-After."""
     status = _status_of(answer.body)
     message = status.message or _explain(answer, request)
@@ -77,7 +77,7 @@ def failure(answer: Answer, request: Request, wall: float) -> ApiError:
     return from_status(status, _retry_after(answer.headers.get("retry-after", ""), wall))
 
 
-def read_object(resource: Resource, body: bytes, request: Request) -> AnyObject:
+def read_object(resource: Resource, body: bytes, request: HttpRequest) -> AnyObject:
     """The object of an answer; ObjectError when it is one of that kind but malformed."""
     kind = _kind_of(body, request)
     if kind != resource.kind:
@@ -85,13 +85,13 @@ def read_object(resource: Resource, body: bytes, request: Request) -> AnyObject:
     return decoding.decode(resource, body)
 
 
-def check_done(body: bytes, request: Request) -> None:
+def check_done(body: bytes, request: HttpRequest) -> None:
     """For an answer that only says that it was done; a page that some proxy gave with a 200 does not."""
     if not _kind_of(body, request):
         raise BadAnswer(f"{request.method} {request.path}: the answer is {_a('')}: {shown(body)!r}")
 
 
-def read_list(resource: Resource, body: bytes, request: Request) -> Envelope:
+def read_list(resource: Resource, body: bytes, request: HttpRequest) -> Envelope:
     """The list of an answer, its items still unread."""
     try:
         envelope = _envelope.decode(body)
@@ -132,14 +132,14 @@ def _status_of(body: bytes) -> Status:
     return status if status.kind == "Status" else Status()
 
 
-def _kind_of(body: bytes, request: Request) -> str:
+def _kind_of(body: bytes, request: HttpRequest) -> str:
     try:
         return _type.decode(body).kind
     except _UNREADABLE as error:
         raise _not_an_answer(body, request, error) from error
 
 
-def _explain(answer: Answer, request: Request) -> str:
+def _explain(answer: Answer, request: HttpRequest) -> str:
     if 300 <= answer.status < 400:
         target = answer.headers.get("location", "nowhere")
         return (
@@ -149,7 +149,7 @@ def _explain(answer: Answer, request: Request) -> str:
     return shown(answer.body) or "the API server gave no message"
 
 
-def _not_an_answer(body: bytes, request: Request, error: Exception) -> BadAnswer:
+def _not_an_answer(body: bytes, request: HttpRequest, error: Exception) -> BadAnswer:
     what = "an HTML page" if body.lstrip()[:1] == b"<" else "no JSON of the API"
     return BadAnswer(
         f"{request.method} {request.path}: the answer is {what} ({error}): {shown(body)!r}; "

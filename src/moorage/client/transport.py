@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One request. `path` starts with a slash and is quoted already; the server is the transport's."""
 
     method: str
@@ -51,7 +51,7 @@ class Response(Protocol):
 class Transport(Protocol):
     """Sends requests to one server, with its credentials. May be used by many tasks at once."""
 
-    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Response]:
         """Opens the exchange; leaving the context gives up the rest of the body.
 
         Raises `NotSent` when the server surely has not seen the request (connection refused, name unknown,

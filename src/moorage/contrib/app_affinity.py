@@ -92,13 +92,13 @@ class AppAffinityArgs(PluginArgs):
                 yield required(child(where, "topologyKey"), "a label of nodes")
 
 
-class Limits(NamedTuple):
+class AppLimits(NamedTuple):
     """What one attempt has to keep to: each limit with the pods per domain, which a dry run changes."""
 
     counts: tuple[tuple[Limit, DomainCounts], ...]
 
-    def clone(self) -> Limits:
-        return Limits(tuple((limit, counts.clone()) for limit, counts in self.counts))
+    def clone(self) -> AppLimits:
+        return AppLimits(tuple((limit, counts.clone()) for limit, counts in self.counts))
 
     def change(self, node: NodeView, number: int) -> None:
         for _, counts in self.counts:
@@ -133,7 +133,7 @@ class AppAffinity(
         counter = self._counter(self.application(pod))
         topologies = ((limit, self.handle.topology(limit.topology_key)) for limit in limits)
         state.write(
-            STATE, Limits(tuple((limit, DomainCounts(t, counter.sums(t))) for limit, t in topologies))
+            STATE, AppLimits(tuple((limit, DomainCounts(t, counter.sums(t))) for limit, t in topologies))
         )
         return None
 

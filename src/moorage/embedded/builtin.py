@@ -24,8 +24,8 @@ from moorage.embedded.catalog.kinds import (
     VERBS,
     Catalog,
     ScalePaths,
-    Served,
     ServedAdmission,
+    ServedKind,
     Subresource,
     View,
 )
@@ -66,7 +66,7 @@ _POD_SUBRESOURCES = (
 class BuiltInKind:
     """One row: a kind as clients see it, and how the cluster handles its objects."""
 
-    served: Served
+    served: ServedKind
     strategy: KindStrategy | None
     controllers: tuple[type[Controller], ...]
 
@@ -90,7 +90,7 @@ def _kind(
     """`in_all` adds the kind to the category that `kubectl get all` shows."""
     if has_status(resource.api_version, resource.kind):
         subresources = (*subresources, STATUS)
-    served = Served(
+    served = ServedKind(
         resource,
         resource.kind.lower(),
         short_names,

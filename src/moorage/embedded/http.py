@@ -25,7 +25,7 @@ ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """One request, read completely. Header names are in lower case; of a repeated one the last is kept."""
 
     method: str
@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """One answer, complete. `headers` are those beyond content type and length."""
 
     status: int
@@ -55,24 +55,24 @@ class Answer:
 class Endpoint(Protocol):
     """Answers the paths that are not plain objects of the store."""
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         """None: not mine. An `ApiError` that is raised becomes its Status. Must not wait for anything."""
         ...
 
 
-def json_answer(value: Any, status: int = 200) -> Answer:
-    return Answer(status, msgspec.json.encode(value))
+def json_answer(value: Any, status: int = 200) -> ServerAnswer:
+    return ServerAnswer(status, msgspec.json.encode(value))
 
 
-def text_answer(text: str, status: int = 200) -> Answer:
-    return Answer(status, text.encode(), TEXT)
+def text_answer(text: str, status: int = 200) -> ServerAnswer:
+    return ServerAnswer(status, text.encode(), TEXT)
 
 
-def refusal_answer(error: ApiError) -> Answer:
+def refusal_answer(error: ApiError) -> ServerAnswer:
     """The Status of a refusal, with Retry-After where it has one."""
     wait = error.retry_after
     headers = (("Retry-After", str(int(wait))),) if wait is not None else ()
-    return Answer(error.code, msgspec.json.encode(status_json(error)), JSON, headers)
+    return ServerAnswer(error.code, msgspec.json.encode(status_json(error)), JSON, headers)
 
 
 def status_json(error: ApiError) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from moorage.app.configuration import Configuration, configure
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import default_user_agent, find
 from moorage.client.credentials import Credentials, CredentialsError, Pem
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.endpoints.queries import ROOT, SnapshotQuery, write_query
 from moorage.snapshots.cluster import ClusterObjects
 
@@ -117,7 +117,7 @@ class EndpointsClient:
     async def send(self, path: str, kind: type[A], text: str, **query: str) -> A:
         """Return the answer to a POST of YAML, also if the scheduler refuses it (422)."""
         headers = {"Content-Type": "application/yaml"}
-        request = Request("POST", path, query, headers, text.encode(), SEND_SECONDS)
+        request = HttpRequest("POST", path, query, headers, text.encode(), SEND_SECONDS)
         return self._decode(path, kind, await self._exchange(request, ANSWER_LIMIT, also=422))
 
     async def get(
@@ -129,9 +129,9 @@ class EndpointsClient:
     ) -> bytes:
         """Return the body of an answer, which may have at most `limit` bytes."""
         parameters: Mapping[str, str] = {} if query is None else write_query(query)
-        return await self._exchange(Request("GET", path, parameters, timeout=seconds), limit)
+        return await self._exchange(HttpRequest("GET", path, parameters, timeout=seconds), limit)
 
-    async def _exchange(self, request: Request, limit: int, also: int = 200) -> bytes:
+    async def _exchange(self, request: HttpRequest, limit: int, also: int = 200) -> bytes:
         headers = {"User-Agent": default_user_agent("read-scheduler"), **request.headers}
         path = request.path
         async with self._transport.send(replace(request, headers=headers)) as response:

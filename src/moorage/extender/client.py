@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 from moorage.api.errors import KeptConnectionLost, NotSent, OutcomeUnknown, TransportError
 from moorage.api.pod import Pod
-from moorage.client.transport import Request, Transport
+from moorage.client.transport import HttpRequest, Transport
 from moorage.config import Extender
 from moorage.extender import wire
 from moorage.framework.nodes import Nodes
@@ -138,7 +138,7 @@ class HttpExtender:
     async def _send(self, verb: Verb, body: bytes, most: int, timeout: float) -> bytes:
         headers = {"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity"}
         path = f"/{self._verbs[verb]}"
-        request = Request("POST", path, headers=headers, body=body, timeout=timeout)
+        request = HttpRequest("POST", path, headers=headers, body=body, timeout=timeout)
         async with self._transport.send(request) as response:
             if response.status != 200:
                 raise ExtenderError(f"code {response.status}")

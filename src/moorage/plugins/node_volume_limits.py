@@ -53,7 +53,7 @@ LOOK_CLOSELY = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedVolumes:
     """What the incoming pod would attach: on nodes with a CSINode, and on those without."""
 
     volumes: set[CsiVolume]
@@ -95,7 +95,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         with_csi, bad = self._resolve(pod, True)
         without = self._resolve(pod, False)[1]
         refusals = {True: bad, False: without}
-        state.write(STATE, Wanted(with_csi, {key: s for key, s in refusals.items() if s is not None}))
+        state.write(STATE, WantedVolumes(with_csi, {key: s for key, s in refusals.items() if s is not None}))
         return None
 
     def _resolve(self, pod: Pod, on_csi_node: bool) -> tuple[set[CsiVolume], Status | None]:
@@ -107,7 +107,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
             return set(), Status.error(str(bad), cause=bad)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
-        wanted: Wanted = state.read(STATE)
+        wanted: WantedVolumes = state.read(STATE)
         csi_node = self._csi_nodes.get(node.name)
         refusal = wanted.refusals.get(csi_node is not None)
         if refusal is not None:
@@ -118,7 +118,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         return self._count(wanted, node, limits)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        wanted: Wanted = state.read(STATE)
+        wanted: WantedVolumes = state.read(STATE)
         refusals = nodes.refusals()
         if wanted.refusals:
             present = np.array(
@@ -130,7 +130,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
             self._refuse_full(wanted, nodes, refusals)
         return refusals
 
-    def _refuse_full(self, wanted: Wanted, nodes: Nodes, refusals: Refusals) -> None:
+    def _refuse_full(self, wanted: WantedVolumes, nodes: Nodes, refusals: Refusals) -> None:
         """Count where the bound leaves a doubt."""
         full = np.zeros(len(nodes), dtype=np.bool_)
         for index in np.flatnonzero(self._in_doubt(wanted, nodes)).tolist():
@@ -147,7 +147,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         yield from missing_claims(pod, self._claims)
         yield from self._over(state.read(STATE), node, limits_of(self._csi_nodes.get(node.name)))
 
-    def _in_doubt(self, wanted: Wanted, nodes: Nodes) -> BoolArray:
+    def _in_doubt(self, wanted: WantedVolumes, nodes: Nodes) -> BoolArray:
         """Nodes whose pods and attachments name so many volumes that a limit may be reached."""
         bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
         doubt = np.zeros(len(nodes), dtype=np.bool_)
@@ -173,13 +173,13 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
 
         return nodes.node_column((ATTACHED, self._attachments.version.value), compute)
 
-    def _count(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Status | None:
+    def _count(self, wanted: WantedVolumes, node: NodeView, limits: Mapping[str, int]) -> Status | None:
         try:
             return Status.unschedulable(REASON) if any(self._over(wanted, node, limits)) else None
         except BadVolume as bad:
             return Status.error(str(bad), cause=bad)
 
-    def _over(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Iterator[Detail]:
+    def _over(self, wanted: WantedVolumes, node: NodeView, limits: Mapping[str, int]) -> Iterator[Detail]:
         """The drivers whose limit would be exceeded. Every volume counts once, whoever uses it: pods of the
         node, attachments, the incoming pod."""
         used = {volume for pod in node.pods for volume in self._of_running(pod)}

@@ -18,7 +18,7 @@ from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
 from moorage.app.clock import LeaseClock
 from moorage.client.election import Election
-from moorage.client.lease import Candidate, Fence, Terms
+from moorage.client.lease import Fence, LeaseCandidate, Terms
 from moorage.framework.ports import ApiClient
 from moorage.telemetry import logs
 
@@ -54,7 +54,7 @@ class ElectionThread:
         self,
         *,
         connect: Callable[[LeaseClock], ClosableClient],
-        candidate: Candidate,
+        candidate: LeaseCandidate,
         fence: Fence,
         beats: Callable[[], bool],
         loop: asyncio.AbstractEventLoop,
@@ -169,6 +169,6 @@ class ElectionThread:
         os._exit(1)
 
 
-def make_candidate(identity: str, name: str, namespace: str, terms: Terms) -> Candidate:
+def make_candidate(identity: str, name: str, namespace: str, terms: Terms) -> LeaseCandidate:
     """Return a candidate for the lease of the configuration."""
-    return Candidate(identity or make_identity(), name, namespace, terms)
+    return LeaseCandidate(identity or make_identity(), name, namespace, terms)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 
-class Kind(enum.Enum):
+class FlagKind(enum.Enum):
     """The type of a value."""
 
     TEXT = "string"
@@ -29,7 +29,7 @@ class Flag:
     """One flag. `default` is written as a user would write it."""
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: str
     help: str = ""
     to: str = ""
@@ -39,10 +39,17 @@ class Flag:
     refused: bool = False
 
 
-_T, _B, _I, _F, _D, _L = Kind.TEXT, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.DURATION, Kind.LIST
+_T, _B, _I, _F, _D, _L = (
+    FlagKind.TEXT,
+    FlagKind.BOOL,
+    FlagKind.INT,
+    FlagKind.FLOAT,
+    FlagKind.DURATION,
+    FlagKind.LIST,
+)
 
 
-def _ignored(note: str, kind: Kind, default: str, *names: str, refused: bool = False) -> tuple[Flag, ...]:
+def _ignored(note: str, kind: FlagKind, default: str, *names: str, refused: bool = False) -> tuple[Flag, ...]:
     return tuple(Flag(name, kind, default, note=note, refused=refused) for name in names)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from moorage.api import times
 from moorage.api.errors import MoorageError
 from moorage.api.problems import did_you_mean
-from moorage.run.flag_table import FLAGS, SHORT, Flag, Kind
+from moorage.run.flag_table import FLAGS, SHORT, Flag, FlagKind
 
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
@@ -57,17 +57,17 @@ class Flags:
 
     def _value(self, flag: Flag) -> Any:
         match flag.kind:
-            case Kind.BOOL:
+            case FlagKind.BOOL:
                 return self.boolean(flag.name)
-            case Kind.INT:
+            case FlagKind.INT:
                 return self.number(flag.name)
-            case Kind.FLOAT:
+            case FlagKind.FLOAT:
                 return float(self.text(flag.name))
-            case Kind.DURATION:
+            case FlagKind.DURATION:
                 return times.parse_duration(self.text(flag.name))
-            case Kind.LIST:
+            case FlagKind.LIST:
                 return self.items(flag.name)
-            case Kind.TEXT:
+            case FlagKind.TEXT:
                 return self.text(flag.name)
 
     def everything(self) -> dict[str, str]:
@@ -87,7 +87,7 @@ def parse(args: Sequence[str]) -> Flags:
             problems.append(problem)
             continue
         if value is None:
-            if flag.kind is Kind.BOOL:
+            if flag.kind is FlagKind.BOOL:
                 value = "true"
             elif rest:
                 value = rest.pop(0)
@@ -96,7 +96,7 @@ def parse(args: Sequence[str]) -> Flags:
                 continue
         if problem := _mistake(flag, value):
             problems.append(problem)
-        elif flag.kind is Kind.LIST and flag.name in given:
+        elif flag.kind is FlagKind.LIST and flag.name in given:
             given[flag.name] += f",{value}"
         else:
             given[flag.name] = value
@@ -126,17 +126,17 @@ def _mistake(flag: Flag, value: str) -> str:
     return f'invalid argument "{value}" for --{flag.name}: {expected}' if expected else ""
 
 
-def _expected(kind: Kind, value: str) -> str:
+def _expected(kind: FlagKind, value: str) -> str:
     """Return what a value should be; empty if it is valid."""
     match kind:
-        case Kind.BOOL:
+        case FlagKind.BOOL:
             return "" if value in (*_TRUE, *_FALSE) else "expected true or false"
-        case Kind.INT:
+        case FlagKind.INT:
             digits = value.removeprefix("-")
             return "" if digits.isascii() and digits.isdigit() else "expected an integer"
-        case Kind.FLOAT:
+        case FlagKind.FLOAT:
             return "" if _is_real(value) else "expected a number"
-        case Kind.DURATION:
+        case FlagKind.DURATION:
             return _duration_mistake(value)
         case _:
             return ""

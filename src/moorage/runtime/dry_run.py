@@ -28,7 +28,7 @@ from moorage.runtime.profile import Profile
 from moorage.state.overlay import DryRunRows
 
 
-class Change(NamedTuple):
+class DryRunChange(NamedTuple):
     """One pod that came to, or went from, a node."""
 
     added: bool
@@ -38,7 +38,7 @@ class Change(NamedTuple):
         (row.add_pod if self.added else row.remove_pod)(0, self.pod)
 
 
-Changes = dict[str, tuple[Change, ...]]
+Changes = dict[str, tuple[DryRunChange, ...]]
 
 
 class Inside(NamedTuple):
@@ -53,33 +53,33 @@ class Session:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._order: list[tuple[str, Change]] = []
+        self._order: list[tuple[str, DryRunChange]] = []
         self._changes: Changes = {}
-        self._rows: dict[str, tuple[tuple[Change, ...], DryRunRows]] = {}
+        self._rows: dict[str, tuple[tuple[DryRunChange, ...], DryRunRows]] = {}
         """Node → changes and its row after them, for all trials that see just these."""
         self._placed: set[str] = set()
         """UIDs of the pods that were added: their nominations do not count beside them."""
 
     def add_pod(self, node_name: str, pod: Pod) -> None:
         self._placed.add(pod.uid)
-        self._change(node_name, Change(True, pod))
+        self._change(node_name, DryRunChange(True, pod))
 
     def remove_pod(self, node_name: str, pod: Pod) -> None:
         self._placed.discard(pod.uid)
-        self._change(node_name, Change(False, pod))
+        self._change(node_name, DryRunChange(False, pod))
 
-    def _change(self, node_name: str, change: Change) -> None:
+    def _change(self, node_name: str, change: DryRunChange) -> None:
         self._order.append((node_name, change))
         self._changes[node_name] = (*self._changes.get(node_name, ()), change)
 
-    def row(self, node_name: str, changes: tuple[Change, ...]) -> DryRunRows:
+    def row(self, node_name: str, changes: tuple[DryRunChange, ...]) -> DryRunRows:
         """The node's row after these changes; shared, so it must not be changed."""
         found = self._rows.get(node_name)
         if found is None or found[0] is not changes:
             found = self._rows[node_name] = changes, self.copied(node_name, changes)
         return found[1]
 
-    def copied(self, node_name: str, changes: tuple[Change, ...]) -> DryRunRows:
+    def copied(self, node_name: str, changes: tuple[DryRunChange, ...]) -> DryRunRows:
         """A row of one's own."""
         row = self._profile.services.dry_run_rows((node_name,))
         for change in changes:
@@ -160,12 +160,12 @@ class PodTrial:
         self.status = status
 
     def add_pod(self, node_name: str, pod: Pod) -> None:
-        self.apply(node_name, Change(True, pod))
+        self.apply(node_name, DryRunChange(True, pod))
 
     def remove_pod(self, node_name: str, pod: Pod) -> None:
-        self.apply(node_name, Change(False, pod))
+        self.apply(node_name, DryRunChange(False, pod))
 
-    def apply(self, node_name: str, change: Change) -> None:
+    def apply(self, node_name: str, change: DryRunChange) -> None:
         """Record a change and notify the plugins, which see the node as it is afterwards."""
         self._changes[node_name] = changes = (*self._changes.get(node_name, ()), change)
         if node_name in self._rows:
@@ -174,7 +174,7 @@ class PodTrial:
             self._rows[node_name] = self._session.copied(node_name, changes)
         self.notify(node_name, change)
 
-    def notify(self, node_name: str, change: Change) -> None:
+    def notify(self, node_name: str, change: DryRunChange) -> None:
         """Plugins correct what they have computed for the pod."""
         run = run_add_pod if change.added else run_remove_pod
         status = run(self._profile, self.state, self._pod, change.pod, self.node(node_name))

@@ -85,7 +85,7 @@ def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, I
     return writes(plugin, "normalize_scores"), functools.partial(lifting.lift_normalize, plugin)
 
 
-class Column:
+class PluginColumn:
     """One plugin's scores."""
 
     __slots__ = ("normalized", "raw", "step")
@@ -138,7 +138,7 @@ class ScoreBoard:
     every: EveryRow
     feasible: BoolArray
     totals: IntArray
-    columns: list[Column] = field(default_factory=list)
+    columns: list[PluginColumn] = field(default_factory=list)
     extended: list[ExtenderColumn] = field(default_factory=list)
     """Apart from `columns`, which a baseline may keep."""
     tie_break: IntArray | None = None

@@ -18,7 +18,7 @@ from moorage.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SKIP, SUCCE
 from moorage.runtime.calling import checked, failed
 from moorage.runtime.lifting import write_scores
 from moorage.runtime.profile import Profile
-from moorage.runtime.score_board import Buffers, Column, ScoreBoard, Scores, ScoreStep
+from moorage.runtime.score_board import Buffers, PluginColumn, ScoreBoard, Scores, ScoreStep
 from moorage.telemetry.metrics import ProfileMeter
 
 
@@ -172,13 +172,13 @@ def add_scores(
     """The scores of these plugins on top of what the board has, or of `offset` in its place. `raws` are
     scores that are known but not normalised. All are asked before the first is normalised, as upstream."""
     skipped = scoring.state.skip_score
-    columns = [Column(step, raw, raw) for step, raw in raws]
+    columns = [PluginColumn(step, raw, raw) for step, raw in raws]
     for step in steps:
         if step.name not in skipped:
             raw, status = scoring.score(step)
             if status is not SUCCESS:
                 return status
-            columns.append(Column(step, raw, raw))
+            columns.append(PluginColumn(step, raw, raw))
     constant, before = 0, board.totals if offset is None else offset
     for column in columns:
         step = column.step

@@ -19,7 +19,7 @@ from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.client.informers import FIELD_SELECTORS, Mirror
-from moorage.client.lists import Lister
+from moorage.client.lists import ChunkedLister
 from moorage.framework.ports import ApiClient, Change, Malformed, Served
 from moorage.telemetry import logs
 
@@ -83,7 +83,7 @@ async def list_cluster(
     for resource in sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind))):
         selectors = {"field_selector": FIELD_SELECTORS.get(resource, "")}
         try:
-            items, _ = await Lister(client, resource, PAGE_SIZE, selectors).snapshot("")
+            items, _ = await ChunkedLister(client, resource, PAGE_SIZE, selectors).snapshot("")
         except NotFound:
             unserved.append(resource)
         except Forbidden as error:

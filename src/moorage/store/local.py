@@ -30,7 +30,7 @@ from moorage.framework.ports import (
 )
 from moorage.store.faults import Call, Effect, Faults
 from moorage.store.objects import Raw, Stored, copy_json, metadata_of
-from moorage.store.reading import Event, Listing, Subscription
+from moorage.store.reading import StoreEvent, StoreListing, Subscription
 from moorage.store.store import Store
 
 _BATCH = 100  # events between two turns of the loop
@@ -64,7 +64,7 @@ class Stream:
         self._waiter: asyncio.Future[None] | None = None
         subscription.wake = self._wake
 
-    async def batch(self) -> list[Event]:
+    async def batch(self) -> list[StoreEvent]:
         """The next events, however long they take; none when the stream has ended."""
         waited = False
         while not self.ended():
@@ -79,7 +79,7 @@ class Stream:
             waited = True
         return []
 
-    def hand_out(self, event: Event) -> WatchEvent:
+    def hand_out(self, event: StoreEvent) -> WatchEvent:
         """The event as the client sees it; counts towards a cut."""
         if self._remaining is not None:
             self._remaining -= 1
@@ -127,7 +127,7 @@ class LocalClient:
         self._streams: dict[Stream, Resource] = {}
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
-        def act() -> Listing:
+        def act() -> StoreListing:
             return self.store.list(resource, **options)
 
         return _object_list(
@@ -283,7 +283,7 @@ def _record(resource: Resource, stored: Stored) -> AnyObject:
     return typed
 
 
-def _object_list(resource: Resource, listing: Listing) -> ObjectList:
+def _object_list(resource: Resource, listing: StoreListing) -> ObjectList:
     typed = [stored.read_as(resource) for stored in listing.items]
     good = [obj for obj in typed if not isinstance(obj, Malformed)]
     bad = [obj for obj in typed if isinstance(obj, Malformed)]

@@ -35,7 +35,7 @@ from moorage.api.selectors import Selector, parse_field_selector, parse_selector
 from moorage.framework.ports import ADDED, BOOKMARK, DELETED, MODIFIED
 from moorage.store import refusals
 from moorage.store.objects import Key, Raw, Stored
-from moorage.store.table import Change, Table
+from moorage.store.table import ObjectTable, TableChange
 
 _EVERY_KIND = {"metadata.name": "", "metadata.namespace": ""}
 _OF_EVENTS = {
@@ -129,7 +129,7 @@ def _text(value: Any, absent: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class StoreListing:
     """One answer: objects in order, the version they show, and the token of the next page if one follows."""
 
     items: list[Stored]
@@ -145,8 +145,8 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 def list_page(
-    table: Table, selection: Selection, version: int, limit: int, page: str, exact: int | None = None
-) -> Listing:
+    table: ObjectTable, selection: Selection, version: int, limit: int, page: str, exact: int | None = None
+) -> StoreListing:
     """`version` is the current one; with a token, the token's is shown instead, or else the `exact` one."""
     token = _read(page) if page else None
     if token is None and exact is not None:
@@ -161,13 +161,13 @@ def list_page(
     return _cut(rest, selection, token.version, limit)
 
 
-def _cut(objects: Iterable[Stored], selection: Selection, version: int, limit: int) -> Listing:
+def _cut(objects: Iterable[Stored], selection: Selection, version: int, limit: int) -> StoreListing:
     found = list(objects) if selection.everything else [s for s in objects if selection.matches(s)]
     if limit <= 0 or len(found) <= limit:
-        return Listing(found, version)
+        return StoreListing(found, version)
     last = found[limit - 1]
     remaining = len(found) - limit if selection.labels.empty and not selection.fields else None
-    return Listing(found[:limit], version, _write(_Token(version, last.key)), remaining)
+    return StoreListing(found[:limit], version, _write(_Token(version, last.key)), remaining)
 
 
 def _write(token: _Token) -> str:
@@ -182,7 +182,7 @@ def _read(page: str) -> _Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreEvent:
     """One line of a watch; a bookmark has no object."""
 
     type: str
@@ -196,11 +196,11 @@ class Subscription:
 
     def __init__(
         self,
-        table: Table,
+        table: ObjectTable,
         selection: Selection,
         *,
         since: int,
-        initial: list[Event],
+        initial: list[StoreEvent],
         buffer: int | None,
         current: Callable[[], int],
     ) -> None:
@@ -218,10 +218,10 @@ class Subscription:
         self._undone = False
         table.listeners[self] = None
 
-    def take(self, limit: int | None = None) -> list[Event]:
+    def take(self, limit: int | None = None) -> list[StoreEvent]:
         """Return the events since the last call, at most `limit`. Raise Gone if some of them are lost."""
         self._check_place()
-        taken: list[Event] = []
+        taken: list[StoreEvent] = []
         newest = self._current()
         while not self.closed and (limit is None or len(taken) < limit):
             event = self._take_one(newest)
@@ -249,7 +249,7 @@ class Subscription:
         self.closed = True
         self._table.listeners.pop(self, None)
 
-    def _take_one(self, newest: int) -> Event | None:
+    def _take_one(self, newest: int) -> StoreEvent | None:
         if self._initial:
             return self._initial.popleft() if self._since <= newest else None
         history = self._table.history
@@ -263,7 +263,7 @@ class Subscription:
                 return event
         if self._bookmark_wanted:
             self._bookmark_wanted = False
-            return Event(BOOKMARK, None, max(newest, self._since))
+            return StoreEvent(BOOKMARK, None, max(newest, self._since))
         return None
 
     def _check_place(self) -> None:
@@ -277,16 +277,18 @@ class Subscription:
             self.close()
             raise refusals.too_slow()
 
-    def _seen(self, change: Change) -> Event | None:
+    def _seen(self, change: TableChange) -> StoreEvent | None:
         """Convert a change: entering or leaving the selection counts as creation or deletion."""
         if change.version <= self._since:
             return None  # a watch from the future, opened with a version the store has yet to reach
         before = change.previous is not None and self._matches(change.previous)
         after = not change.deleted and self._matches(change.stored)
         if after:
-            return Event(MODIFIED if before else ADDED, change.stored, change.version)
+            return StoreEvent(MODIFIED if before else ADDED, change.stored, change.version)
         if before:
-            return Event(DELETED, change.stored if change.deleted else change.as_deselected(), change.version)
+            return StoreEvent(
+                DELETED, change.stored if change.deleted else change.as_deselected(), change.version
+            )
         return None
 
     def _matches(self, stored: Stored) -> bool:

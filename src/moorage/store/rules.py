@@ -39,7 +39,7 @@ _FIRST_STATUS: dict[Resource, Raw] = {
 }
 
 
-class Cluster(Protocol):
+class StoreCluster(Protocol):
     """The objects that there are. The store is one."""
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Raw | None: ...
@@ -54,11 +54,11 @@ class WriteRules(Protocol):
         """What a client sent, before any rule looks into it."""
         ...
 
-    def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:
+    def created(self, resource: Resource, raw: Raw, cluster: StoreCluster, *, keep_status: bool) -> Raw:
         """A new object as it is stored. Its metadata is complete, but may lack a name."""
         ...
 
-    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: Cluster) -> Raw:
+    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: StoreCluster) -> Raw:
         """The next state of an object as it is stored; what belongs to the server is carried over already."""
         ...
 
@@ -69,7 +69,7 @@ class LenientRules:
     def read(self, resource: Resource, raw: Raw) -> Raw:
         return raw
 
-    def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:
+    def created(self, resource: Resource, raw: Raw, cluster: StoreCluster, *, keep_status: bool) -> Raw:
         if not raw["metadata"].get("name"):
             problem = "Required value: name or generateName is required"
             raise refusals.invalid(resource, "", "metadata.name", problem)
@@ -77,7 +77,7 @@ class LenientRules:
             resource, raw, lambda: cluster.every(resources.PRIORITY_CLASSES), keep_status=keep_status
         )
 
-    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: Cluster) -> Raw:
+    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: StoreCluster) -> Raw:
         if current.resource == resources.PODS and subresource != "status":
             before, after = current.raw.get("spec") or {}, raw.get("spec") or {}
             if (after.get("nodeName") or "") != (before.get("nodeName") or ""):

@@ -23,9 +23,9 @@ from moorage.store import reading, refusals, writes
 from moorage.store.durability import Durability, InMemory
 from moorage.store.objects import Raw, Stored, key_in, key_of, metadata_of, with_meta
 from moorage.store.patches import apply_patch
-from moorage.store.reading import Event, Listing, Subscription, select
+from moorage.store.reading import StoreEvent, StoreListing, Subscription, select
 from moorage.store.rules import LenientRules, WriteRules
-from moorage.store.table import Table
+from moorage.store.table import ObjectTable
 from moorage.store.writes import Namer
 
 
@@ -56,8 +56,8 @@ class Store:
         self._wall = wall
         self._namer = Namer(wall, rng)
         self._history_limit = history_limit
-        self._tables: dict[tuple[str, str], Table] = {}
-        self._unnotified: dict[Table, None] = {}
+        self._tables: dict[tuple[str, str], ObjectTable] = {}
+        self._unnotified: dict[ObjectTable, None] = {}
         self.durability.attach(self)
 
     # Durability
@@ -114,7 +114,7 @@ class Store:
         exact: bool = False,
         limit: int = 0,
         page: str = "",
-    ) -> Listing:
+    ) -> StoreListing:
         """The newest state, whatever older `resource_version` is named, or with `exact` that very one.
 
         One from the future is a 504.
@@ -145,17 +145,17 @@ class Store:
         table = self._table(resource)
         selection = select(resource, namespace, label_selector, field_selector)
         since = _number(resource_version)
-        initial: list[Event] = []
+        initial: list[StoreEvent] = []
         if send_initial_events or not since:
             if since > self.version:
                 raise refusals.too_large(since, self.version)
             present = (stored for stored in table.in_order() if selection.matches(stored))
-            initial = [Event(ADDED, stored, stored.version) for stored in present]
+            initial = [StoreEvent(ADDED, stored, stored.version) for stored in present]
             since = self.version
         elif since < table.floor:
             raise refusals.too_old(since, table.floor)
         if send_initial_events:
-            initial.append(Event(BOOKMARK, None, since, initial_events_end=True))
+            initial.append(StoreEvent(BOOKMARK, None, since, initial_events_end=True))
         return Subscription(
             table,
             selection,
@@ -262,13 +262,13 @@ class Store:
         """The resources that have, or had, objects or readers."""
         return [table.resource for table in self._tables.values()]
 
-    def _table(self, resource: Resource) -> Table:
+    def _table(self, resource: Resource) -> ObjectTable:
         key = (resource.group, resource.plural)
         table = self._tables.get(key)
         if table is None:
             # The record type of the built-in kind, also when the first caller reads the kind as plain JSON.
             known = resources.by_plural(resource.plural, resource.group) or resource
-            table = self._tables[key] = Table(known, self._history_limit, floor=self._start)
+            table = self._tables[key] = ObjectTable(known, self._history_limit, floor=self._start)
         return table
 
     def _create(self, resource: Resource, raw: Raw, *, keep_status: bool, dry_run: bool = False) -> Stored:
@@ -305,7 +305,7 @@ class Store:
             return current  # as the API server: a write that changes nothing makes no version
         return self._put(table, raw)
 
-    def _put(self, table: Table, raw: Raw, deleted: bool = False) -> Stored:
+    def _put(self, table: ObjectTable, raw: Raw, deleted: bool = False) -> Stored:
         """The one place where anything changes."""
         version = self.version + 1
         stored = Stored(table.resource, with_meta(raw, resourceVersion=str(version)), version)

@@ -14,7 +14,7 @@ from moorage.api.resources import Resource
 from moorage.store.objects import Key, Stored
 
 
-class Listener(Protocol):
+class TableListener(Protocol):
     """Notified when changes of the table may be sent to clients."""
 
     def changed(self) -> None: ...
@@ -24,7 +24,7 @@ class Listener(Protocol):
         ...
 
 
-class Change:
+class TableChange:
     """One step of the history: `previous` None means created, `deleted` that `stored` is the last state."""
 
     __slots__ = ("_outside", "deleted", "previous", "stored")
@@ -47,17 +47,17 @@ class Change:
         return self._outside
 
 
-class Table:
+class ObjectTable:
     """Current objects by key, and the last changes. `floor` is the newest version already forgotten."""
 
     def __init__(self, resource: Resource, history_limit: int, floor: int) -> None:
         self.resource = resource
         self.objects: dict[Key, Stored] = {}
-        self.history: list[Change] = []
+        self.history: list[TableChange] = []
         self.dropped = 0
         """How many changes are no longer in `history`; `dropped` + position is a change's lasting number."""
         self.floor = floor
-        self.listeners: dict[Listener, None] = {}
+        self.listeners: dict[TableListener, None] = {}
         self._limit = history_limit
         self._sorted: list[Key] | None = None
 
@@ -68,13 +68,13 @@ class Table:
         if previous is None:
             self._sorted = None
         self.objects[key] = stored
-        self._record(Change(stored, previous, deleted=False))
+        self._record(TableChange(stored, previous, deleted=False))
 
     def remove(self, last: Stored) -> None:
         """Takes an object away; `last` is its last state under the version of the deletion."""
         previous = self.objects.pop(last.key)
         self._sorted = None
-        self._record(Change(last, previous, deleted=True))
+        self._record(TableChange(last, previous, deleted=True))
 
     def in_order(self) -> list[Stored]:
         """All objects by namespace and name, as lists give them."""
@@ -128,7 +128,7 @@ class Table:
         for listener in tuple(self.listeners):
             listener.taken_back(version)
 
-    def _record(self, change: Change) -> None:
+    def _record(self, change: TableChange) -> None:
         self.history.append(change)
         # In batches, so that the cost of moving the rest is spread over many changes.
         if len(self.history) > self._limit + self._limit // 4:

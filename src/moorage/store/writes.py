@@ -22,7 +22,7 @@ from moorage.api.times import parse_time
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored, key_in, timestamp, with_meta
 from moorage.store.schemas import has_status
-from moorage.store.table import Table
+from moorage.store.table import ObjectTable
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, so no words
 _NAME_ATTEMPTS = 8
@@ -55,7 +55,7 @@ class Namer:
         self._seen: set[str] = set()
         self._last_made = ""
 
-    def metadata(self, table: Table, given: Raw, *, keep_times: bool) -> Raw:
+    def metadata(self, table: ObjectTable, given: Raw, *, keep_times: bool) -> Raw:
         """Return the metadata of a new object. `keep_times` is for objects from another cluster."""
         unwanted = _NEVER_KEPT if keep_times else (*_NEVER_KEPT, *_DELETION)
         meta = {field: value for field, value in given.items() if field not in unwanted}
@@ -74,7 +74,7 @@ class Namer:
         if uid != self._last_made:
             self._seen.add(uid)
 
-    def _place(self, table: Table, meta: Raw) -> None:
+    def _place(self, table: ObjectTable, meta: Raw) -> None:
         """Set namespace and name. The write rules reject an object without a name."""
         if not table.resource.namespaced:
             meta.pop("namespace", None)
@@ -83,7 +83,7 @@ class Namer:
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generate_name(table, meta)
 
-    def _generate_name(self, table: Table, meta: Raw) -> str:
+    def _generate_name(self, table: ObjectTable, meta: Raw) -> str:
         prefix = meta["generateName"]
         for _ in range(_NAME_ATTEMPTS):
             name = f"{prefix}{''.join(self._rng.choice(_SUFFIX_LETTERS) for _ in range(5))}"

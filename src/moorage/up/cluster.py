@@ -38,7 +38,7 @@ QPS, BURST = 5000.0, 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class PodCounts:
     """The numbers of nodes and pods that the scheduler sees."""
 
     nodes: int = 0
@@ -165,11 +165,11 @@ class EmbeddedCluster:
         finally:
             gone.cancel()
 
-    def counts(self) -> Counts:
+    def counts(self) -> PodCounts:
         if self.scheduler is None:
-            return Counts(nodes=self.ready.nodes)
+            return PodCounts(nodes=self.ready.nodes)
         engine = self.scheduler.engine
-        return Counts(
+        return PodCounts(
             nodes=len(engine.cache.table.nodes()),
             bound=len(engine.cache),
             pending=len(engine.queue),

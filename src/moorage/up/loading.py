@@ -12,8 +12,8 @@ import msgspec
 
 from moorage.api.errors import AlreadyExists, ApiError, MoorageError
 from moorage.embedded.apiserver.app import ApiServer
-from moorage.embedded.catalog.kinds import Catalog, Served
-from moorage.embedded.http import ADMIN, Answer, Request
+from moorage.embedded.catalog.kinds import Catalog, ServedKind
+from moorage.embedded.http import ADMIN, ApiRequest, ServerAnswer
 from moorage.framework.ports import Clock, PatchType
 from moorage.store.store import Store
 
@@ -63,11 +63,11 @@ class SnapshotLoader:
             )
         return lines
 
-    def _served(self, obj: dict[str, Any]) -> Served | None:
+    def _served(self, obj: dict[str, Any]) -> ServedKind | None:
         group, _, version = str(obj["apiVersion"]).rpartition("/")
         return self._catalog.of_kind(group, version, str(obj["kind"]))
 
-    def _put(self, served: Served, obj: dict[str, Any]) -> None:
+    def _put(self, served: ServedKind, obj: dict[str, Any]) -> None:
         plural = served.resource.plural
         try:
             raw = obj if served.admission is None else served.admission.admit(obj, None)
@@ -113,7 +113,7 @@ class Applier:
         message = msgspec.json.decode(answer.body).get("message", f"status {answer.status}")
         raise MoorageError(f"{source}: {label} was refused: {message}")
 
-    async def _served(self, obj: dict[str, Any], source: str) -> Served:
+    async def _served(self, obj: dict[str, Any], source: str) -> ServedKind:
         group, _, version = str(obj["apiVersion"]).rpartition("/")
         deadline = self._clock.now() + _PATIENCE
         while (served := self._catalog.of_kind(group, version, str(obj["kind"]))) is None:
@@ -125,19 +125,19 @@ class Applier:
             await asyncio.sleep(0.01)
         return served
 
-    async def _send(self, method: str, path: str, body: bytes, content_type: str) -> Answer:
+    async def _send(self, method: str, path: str, body: bytes, content_type: str) -> ServerAnswer:
         headers = {"content-type": content_type}
-        return await self._app.answer(Request(method, path, headers=headers, body=body, user=ADMIN))
+        return await self._app.answer(ApiRequest(method, path, headers=headers, body=body, user=ADMIN))
 
 
-def _path(served: Served, namespace: str) -> str:
+def _path(served: ServedKind, namespace: str) -> str:
     resource = served.resource
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     inside = f"/namespaces/{namespace}" if resource.namespaced else ""
     return f"{root}{inside}/{resource.plural}"
 
 
-def _label(served: Served) -> str:
+def _label(served: ServedKind) -> str:
     """Name a kind as kubectl does: `deployment.apps`, or `service` in the core group."""
     group = served.resource.group
     return f"{served.singular}.{group}" if group else served.singular

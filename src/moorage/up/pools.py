@@ -33,7 +33,7 @@ MAX_NUMA_ZONES = 8
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
 
-class Taint(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class PoolTaint(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     key: str
     effect: str
     value: str = ""
@@ -47,7 +47,7 @@ class Pool(msgspec.Struct, forbid_unknown_fields=True):
     zones: list[str] = []
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    taints: list[Taint] = []
+    taints: list[PoolTaint] = []
     capacity: dict[str, str | int] = {}
     """Added to the default of 8 CPUs, 32 GiB, 100 GiB of disk and 110 pods."""
     unschedulable: bool = False

@@ -23,7 +23,7 @@ from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
 from moorage.contrib.topology_match.topology import DEFINITION
 from moorage.embedded.apiserver.app import ApiServer
-from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload
 from moorage.embedded.builtin import CONTROLLERS, built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
@@ -82,7 +82,7 @@ class EmbeddedServer:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _application(self) -> ApiServer:
-        signer = Signer(secrets.token_bytes(32), self._clock.wall)
+        signer = TokenSigner(secrets.token_bytes(32), self._clock.wall)
 
         def user_of(token: str) -> User | None:
             return (
@@ -93,7 +93,7 @@ class EmbeddedServer:
             self.store,
             self.catalog,
             self._clock,
-            guard=Guard(self._token, signer),
+            guard=ApiGuard(self._token, signer),
             signer=signer,
             endpoints=(
                 Discovery(self.catalog),

@@ -14,7 +14,7 @@ from moorage.telemetry import logs
 from moorage.up.process import UiOrders, end_of_input
 from moorage.web.serving import serve
 from moorage.web.sources.embedded_source import EmbeddedSource, api_objects
-from moorage.web.sources.node_columns import Usage
+from moorage.web.sources.node_columns import UsageColumns
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ async def _serve(orders: UiOrders) -> None:
     async def find_server() -> Credentials:
         return server
 
-    source = EmbeddedSource(scheduler, api_objects(server), orders.first, usage=Usage(find_server))
+    source = EmbeddedSource(scheduler, api_objects(server), orders.first, usage=UsageColumns(find_server))
     listening = socket.socket(fileno=orders.socket)
     await serve(source, listening, orders.token, until=end_of_input())
 

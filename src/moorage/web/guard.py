@@ -59,7 +59,7 @@ def address(listening: socket.socket, token: str) -> str:
     return f"http://localhost:{listening.getsockname()[1]}/?token={token}"
 
 
-class Guard:
+class UiGuard:
     """An ASGI application around the pages."""
 
     def __init__(self, app: App, port: int, token: str) -> None:

@@ -15,7 +15,7 @@ from nicegui import ui
 
 from moorage.api.node import ZONE
 from moorage.endpoints.queries import QueueQuery
-from moorage.web.guard import Guard
+from moorage.web.guard import UiGuard
 from moorage.web.pages import shell
 from moorage.web.pages.cluster_page import ClusterPage
 from moorage.web.pages.compare_page import ComparePage
@@ -48,7 +48,7 @@ async def serve(
     # The millions of objects of a large cluster would delay the collection of deleted pages.
     gc.collect()
     gc.freeze()
-    guard = Guard(_application(source), listening.getsockname()[1], token)
+    guard = UiGuard(_application(source), listening.getsockname()[1], token)
     config = uvicorn.Config(
         guard,
         log_config=None,

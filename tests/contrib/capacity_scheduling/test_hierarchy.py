@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import Unstructured
-from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Level, Quota, link
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Quota, QuotaLevel, link
 from moorage.testing import Cluster, make_node, make_pods
 from tests.contrib.capacity_scheduling.tenants import end_terminating, existing, quota, tenants, used
 
@@ -69,7 +69,7 @@ def test_a_share_is_the_min_or_what_the_children_have_and_own_pods_have_the_rest
     children = [quota(f"c{i}", share, parent="org/q") for i, share in enumerate(shares)]
     org = linked(quota("org", least), *children)["org"]
     assert org.min.get("cpu", 0) == expected * 1000
-    assert isinstance(org.leaf, Level)
+    assert isinstance(org.leaf, QuotaLevel)
     assert org.leaf.min.get("cpu", 0) == rest * 1000
 
 

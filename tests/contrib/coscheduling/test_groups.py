@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import Unstructured
-from moorage.contrib.coscheduling.groups import PodGroup, Round
+from moorage.contrib.coscheduling.groups import GroupObject, Round
 from tests.contrib.coscheduling.gangs import member, podgroup
 
 PODS = {str(number): member("g", number) for number in range(3)}
@@ -29,4 +29,4 @@ def test_a_member_that_takes_the_node_of_another_leaves_it_its_own(uid, node, ex
 
 @pytest.mark.parametrize("spec", [{}, {"minMember": "3"}, {"minMember": None}])
 def test_a_podgroup_without_a_number_asks_for_none(spec):
-    assert PodGroup(Unstructured({**podgroup("g", 1), "spec": spec})).min_member == 0
+    assert GroupObject(Unstructured({**podgroup("g", 1), "spec": spec})).min_member == 0

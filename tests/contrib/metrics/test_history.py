@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.contrib.metrics.history import AVERAGE, DEVIATION, PERCENTILE, History, Window
+from moorage.contrib.metrics.history import AVERAGE, DEVIATION, PERCENTILE, UsageHistory, Window
 
 NAN = float("nan")
 
 
 def history(*ticks, keep=1000.0):
     """Ticks of a node `a` and a node `b`, ten seconds apart."""
-    made = History()
+    made = UsageHistory()
     for number, (a, b) in enumerate(ticks):
         made.add(10.0 * number, ["a", "b"], {"cpu": np.array([a, b], dtype=float)}, keep)
     return made
@@ -46,7 +46,7 @@ def test_the_latest_value_is_that_of_the_newest_sample_even_where_it_is_not_know
 def test_a_measure_that_no_sample_has_is_not_known():
     assert np.isnan(history((1, 1)).value("power", over(AVERAGE))).all()
     assert not history((1, 1)).has("power")
-    assert len(History().value("cpu", over(AVERAGE))) == 0
+    assert len(UsageHistory().value("cpu", over(AVERAGE))) == 0
 
 
 def test_old_samples_are_forgotten():
@@ -71,7 +71,7 @@ def test_the_value_at_a_time_is_the_newest_that_is_not_later():
     st.floats(1, 100),
 )
 def test_functions_agree_with_plain_arithmetic(rows, percent):
-    made = History()
+    made = UsageHistory()
     for number, row in enumerate(rows):
         values = np.array([NAN if value is None else value for value in row])
         made.add(float(number), ["a", "b", "c"], {"cpu": values}, 1000.0)

@@ -7,7 +7,7 @@ import pytest
 
 from moorage.api.resources import Unstructured
 from moorage.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release, xxhash64
-from moorage.contrib.topology_match.topology import Topology, read_topology
+from moorage.contrib.topology_match.topology import ZoneTopology, read_topology
 from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 
 NONE, SOME = {"cpu": "0", "memory": "0"}, {"cpu": "3", "memory": "8Gi"}
@@ -32,7 +32,7 @@ def written(numbers: list[int]) -> str:
     return "".join(letters[b - a] for a, b in zip([0, *numbers], numbers, strict=False))
 
 
-def read(object_) -> Topology:
+def read(object_) -> ZoneTopology:
     return read_topology(Unstructured(object_))
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from moorage.api import resources
-from moorage.client.transport import Request, Response
-from moorage.embedded.apiserver.app import ApiServer, Limits
-from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.client.transport import HttpRequest, Response
+from moorage.embedded.apiserver.app import ApiServer, ServerLimits
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.kinds import Catalog
 from moorage.embedded.catalog.tables import table
@@ -52,7 +52,7 @@ class World:
         *,
         catalog: Catalog | None = None,
         endpoints: Sequence[Endpoint] = (),
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         durability: Any = None,
         history_limit: int = 100_000,
         **options: Any,
@@ -65,8 +65,8 @@ class World:
             history_limit=history_limit,
             rules=strict_rules(),
         )
-        signer = Signer(b"secret" * 6, self.clock.wall)
-        self.guard = Guard(TOKEN, signer, {HOST})
+        signer = TokenSigner(b"secret" * 6, self.clock.wall)
+        self.guard = ApiGuard(TOKEN, signer, {HOST})
         self.app = ApiServer(
             self.store,
             catalog or built_in_catalog(),
@@ -114,7 +114,7 @@ class World:
         content = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         named = {"content-type": "application/json"} if content else {}
         async with self.transport.send(
-            Request(method, path, query, {**named, **(headers or {})}, content)
+            HttpRequest(method, path, query, {**named, **(headers or {})}, content)
         ) as response:
             yield response
 

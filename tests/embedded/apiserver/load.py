@@ -28,8 +28,8 @@ import aiohttp
 import uvloop
 
 from moorage.api import resources
-from moorage.embedded.apiserver.app import ApiServer, Limits
-from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.app import ApiServer, ServerLimits
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload
 from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.tables import table
@@ -76,19 +76,19 @@ class Reached:
         return ssl.create_default_context(cadata=self.authority) if self.authority else True
 
 
-def build(limits: Limits | None = None, store: Store | None = None) -> tuple[ApiServer, Store, str]:
+def build(limits: ServerLimits | None = None, store: Store | None = None) -> tuple[ApiServer, Store, str]:
     """A server on a store, a new and empty one unless given, as a process serves it, and its token."""
     clock = LoopClock()
     if store is None:
         store = Store(clock.wall, random.Random(1), rules=strict_rules())
     for name in ("default", "kube-system"):
         store.create(resources.NAMESPACES, {"metadata": {"name": name}})
-    signer, token = Signer(b"secret" * 6, clock.wall), new_token()
+    signer, token = TokenSigner(b"secret" * 6, clock.wall), new_token()
     app = ApiServer(
         store,
         built_in_catalog(),
         clock,
-        guard=Guard(token, signer),
+        guard=ApiGuard(token, signer),
         signer=signer,
         printer=table,
         offload=offload,
@@ -97,7 +97,7 @@ def build(limits: Limits | None = None, store: Store | None = None) -> tuple[Api
     return app, store, token
 
 
-async def serve_until_eof(plain: bool, limits: Limits, data_dir: str) -> None:
+async def serve_until_eof(plain: bool, limits: ServerLimits, data_dir: str) -> None:
     """Serves until standard input ends; says first how it is reached."""
     kept = open_data_dir(data_dir, time.time, rules=strict_rules()) if data_dir else None
     app, _, token = build(limits, kept.store if kept is not None else None)
@@ -300,7 +300,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--data-dir", default="", help="a durable store in this directory, which must be empty"
     )
-    parser.add_argument("--watch-buffer", type=int, default=Limits().watch_buffer)
+    parser.add_argument("--watch-buffer", type=int, default=ServerLimits().watch_buffer)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--connections", type=int, default=32)
@@ -318,6 +318,6 @@ def run(awaitable: Awaitable[None]) -> None:
 if __name__ == "__main__":
     given = parse()
     if given.serve:
-        run(serve_until_eof(given.plain, Limits(watch_buffer=given.watch_buffer), given.data_dir))
+        run(serve_until_eof(given.plain, ServerLimits(watch_buffer=given.watch_buffer), given.data_dir))
     else:
         run(main(given))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import MoorageError, NotSent, OutcomeUnknown, TransportError
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.sim.loop import VirtualClock, run
 from tests.embedded import wire_faults
 from tests.embedded.in_process import AsgiTransport
@@ -66,13 +66,13 @@ def virtually(
 
 
 async def fetch(transport: AsgiTransport, path: str = "/", **options) -> list[bytes]:
-    async with transport.send(Request("GET", path, **options)) as response:
+    async with transport.send(HttpRequest("GET", path, **options)) as response:
         return [chunk async for chunk in response.chunks()]
 
 
 def test_a_request_and_its_answer_pass_unchanged():
     async def scenario(transport, server, clock):
-        request = Request("POST", "/a%20b", {"q": "x y"}, {"X-A": "1"}, b"body")
+        request = HttpRequest("POST", "/a%20b", {"q": "x y"}, {"X-A": "1"}, b"body")
         async with transport.send(request) as response:
             assert response.status == 200
             assert response.headers["X-Kind"] == response.headers["x-kind"] == "test"
@@ -93,7 +93,7 @@ def test_a_request_and_its_answer_pass_unchanged():
 
 def test_an_answer_above_the_limit_is_refused():
     async def scenario(transport, server, clock):
-        async with transport.send(Request("GET", "/")) as response:
+        async with transport.send(HttpRequest("GET", "/")) as response:
             with pytest.raises(TransportError, match="30 bytes, more than the 29 allowed"):
                 await response.read(29)
 
@@ -149,7 +149,7 @@ def test_chunks_arrive_as_the_fault_makes_them(effect: Effect, chunks: list[byte
 
 def test_a_canned_answer_never_reaches_the_server():
     async def scenario(transport, server, clock):
-        async with transport.send(Request("GET", "/")) as response:
+        async with transport.send(HttpRequest("GET", "/")) as response:
             assert (response.status, response.headers["Retry-After"]) == (429, "7")
         assert server.asked == []
 
@@ -169,7 +169,7 @@ def test_a_delayed_request_arrives_although_the_client_gave_up():
 
 def test_the_application_learns_that_the_client_left():
     async def scenario(transport, server, clock):
-        async with transport.send(Request("GET", "/endless")) as response:
+        async with transport.send(HttpRequest("GET", "/endless")) as response:
             async for chunk in response.chunks():
                 assert chunk == b"first"
                 break
@@ -210,7 +210,7 @@ def test_an_unread_connection_makes_the_application_wait():
 
     async def main() -> None:
         transport = AsgiTransport(flood, VirtualClock())
-        async with transport.send(Request("GET", "/")) as response:
+        async with transport.send(HttpRequest("GET", "/")) as response:
             await asyncio.sleep(10)
             assert len(sent) == 2
             assert len(await response.read(10**6)) == 300_000
@@ -225,7 +225,7 @@ def test_a_failing_application_is_a_500_and_reported():
 
     async def main() -> None:
         transport = AsgiTransport(broken, VirtualClock())
-        async with transport.send(Request("GET", "/")) as response:
+        async with transport.send(HttpRequest("GET", "/")) as response:
             assert (response.status, await response.read(100)) == (500, b"Internal Server Error")
 
     with pytest.raises(BaseExceptionGroup) as raised:
@@ -273,9 +273,9 @@ def test_chances_follow_the_seed_and_need_one():
         WireFaults().add(WireFault(wire_faults.refuse(), chance=0.5))
     faults = WireFaults(random.Random(3))
     fault = faults.add(WireFault(wire_faults.refuse(), chance=0.5, times=None))
-    hits = [faults.sent(Request("GET", "/"), 0.0) is not None for _ in range(100)]
+    hits = [faults.sent(HttpRequest("GET", "/"), 0.0) is not None for _ in range(100)]
     assert 30 < sum(hits) < 70
     assert fault.hits == sum(hits)
     assert len(faults.log) == 100
     faults.clear()
-    assert faults.sent(Request("GET", "/"), 0.0) is None
+    assert faults.sent(HttpRequest("GET", "/"), 0.0) is None

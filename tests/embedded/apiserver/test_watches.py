@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from moorage.embedded.apiserver.app import Limits
+from moorage.embedded.apiserver.app import ServerLimits
 from tests.embedded import wire_faults
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
 from tests.embedded.wire_faults import WireFault
@@ -167,7 +167,7 @@ def test_a_slow_watcher_gets_every_event_or_a_410_at_its_end():
             assert (last["object"]["code"], last["object"]["reason"]) == (410, "Expired")
         assert world.app.watches == 0
 
-    serve(scenario, limits=Limits(watch_buffer=50))
+    serve(scenario, limits=ServerLimits(watch_buffer=50))
 
 
 def test_a_watcher_behind_the_history_gets_a_410_too():
@@ -213,7 +213,7 @@ def test_the_number_of_watches_is_limited():
         async with world.watch(PODS) as watch:
             assert watch.status == 200
 
-    serve(scenario, limits=Limits(watches=2))
+    serve(scenario, limits=ServerLimits(watches=2))
 
 
 def test_closing_the_server_ends_watches_after_their_last_events():

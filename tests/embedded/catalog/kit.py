@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from moorage.embedded.builtin import built_in_catalog
-from moorage.embedded.catalog.kinds import Served
-from moorage.embedded.http import ADMIN, Answer, Endpoint, Request
+from moorage.embedded.catalog.kinds import ServedKind
+from moorage.embedded.http import ADMIN, ApiRequest, Endpoint, ServerAnswer
 from moorage.store.store import Store
 
 NOW = 1_700_000_000.0
@@ -19,7 +19,7 @@ def make_store() -> Store:
     return Store(lambda: NOW, random.Random(1))
 
 
-def served(plural: str, group: str = "", version: str = "v1") -> Served:
+def served(plural: str, group: str = "", version: str = "v1") -> ServedKind:
     found = built_in_catalog().find(group, version, plural)
     assert found is not None
     return found
@@ -27,11 +27,11 @@ def served(plural: str, group: str = "", version: str = "v1") -> Served:
 
 def ask(
     endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **headers: str
-) -> Answer | None:
+) -> ServerAnswer | None:
     """One request; underscores in header names stand for dashes."""
     path, _, query = path.partition("?")
     return endpoint.answer(
-        Request(
+        ApiRequest(
             method,
             path,
             dict(pair.split("=", 1) for pair in query.split("&") if pair),

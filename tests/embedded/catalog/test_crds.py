@@ -15,7 +15,7 @@ from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.crds.definitions import FINALIZER, DefinitionAdmission
 from moorage.embedded.catalog.crds.kinds import served_kinds
 from moorage.embedded.catalog.crds.registrar import Registrar
-from moorage.embedded.catalog.kinds import ScalePaths, Served
+from moorage.embedded.catalog.kinds import ScalePaths, ServedKind
 from tests.embedded.catalog.kit import NOW, make_store
 from tests.embedded.catalog.widgets import definition, widget
 
@@ -45,7 +45,7 @@ class World:
         status = self.store.get(CRDS, name).raw["status"]
         return {condition["type"]: condition["status"] for condition in status["conditions"]}
 
-    def find(self, version: str = "v1", plural: str = "widgets") -> Served | None:
+    def find(self, version: str = "v1", plural: str = "widgets") -> ServedKind | None:
         return self.catalog.find("example.io", version, plural)
 
     def there(self, name: str) -> bool:

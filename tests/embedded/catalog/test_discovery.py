@@ -8,7 +8,7 @@ import pytest
 from moorage.api.resources import custom
 from moorage.embedded.builtin import BUILT_IN, built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery, version_rank
-from moorage.embedded.catalog.kinds import Catalog, Served
+from moorage.embedded.catalog.kinds import Catalog, ServedKind
 from tests.embedded.catalog.kit import ask, told
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -110,7 +110,8 @@ def test_discovery_follows_the_catalog():
     discovery = Discovery(catalog, virtual=())
     before = ask(discovery, "/apis")
     kinds = [
-        Served(custom("example.io", v, "widgets", "Widget"), "widget") for v in ("v1beta1", "v1", "v2alpha1")
+        ServedKind(custom("example.io", v, "widgets", "Widget"), "widget")
+        for v in ("v1beta1", "v1", "v2alpha1")
     ]
     for kind in kinds:
         catalog.add(kind)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moorage.api.errors import ApiError, Invalid, NotFound
 from moorage.api.resources import NODES, PODS
 from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
-from moorage.embedded.catalog.virtual import Metrics, Reviews, Usage
+from moorage.embedded.catalog.virtual import MeasuredUsage, Metrics, Reviews
 from moorage.embedded.http import ADMIN
 from moorage.serving.certificates import User
 from tests.embedded.catalog.kit import NOW, ask, make_store, told
@@ -32,11 +32,11 @@ class NoUsage:
 class Meter:
     """Knows node n1 and pod a."""
 
-    def node(self, name: str) -> Usage | None:
-        return Usage(1.5, 2**30) if name == "n1" else None
+    def node(self, name: str) -> MeasuredUsage | None:
+        return MeasuredUsage(1.5, 2**30) if name == "n1" else None
 
-    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
-        return {"c": Usage(0.0125, 1536)} if (namespace, name) == ("default", "a") else None
+    def pod(self, namespace: str, name: str) -> Mapping[str, MeasuredUsage] | None:
+        return {"c": MeasuredUsage(0.0125, 1536)} if (namespace, name) == ("default", "a") else None
 
 
 @pytest.fixture
@@ -176,10 +176,10 @@ def test_incomplete_questions_are_refused(reviews, path, body):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"kind":"Pod"}', b"\xff"])
 def test_unreadable_questions_are_bad_requests(reviews, body):
-    from moorage.embedded.http import Request
+    from moorage.embedded.http import ApiRequest
 
     with pytest.raises(ApiError) as caught:
-        reviews.answer(Request("POST", f"{AUTHENTICATION}/selfsubjectreviews", body=body))
+        reviews.answer(ApiRequest("POST", f"{AUTHENTICATION}/selfsubjectreviews", body=body))
     assert caught.value.code == 400
 
 

@@ -7,41 +7,41 @@ from typing import Any
 import pytest
 
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.stateful_sets import Member, NextStep, Wanted, next_step
+from moorage.embedded.controllers.stateful_sets import NextStep, SetMember, WantedMember, next_step
 from tests.embedded.controllers.world import World, workload
 
 Raw = dict[str, Any]
 IMAGE_2 = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "app:2"}]}}}}
 
 
-def well(ordinal: int, revision: str = "r2") -> Member:
-    return Member(ordinal, revision, ready=True, available=True)
+def well(ordinal: int, revision: str = "r2") -> SetMember:
+    return SetMember(ordinal, revision, ready=True, available=True)
 
 
-def wanted(replicas: int = 3, **more: Any) -> Wanted:
-    return Wanted(0, replicas, "r1", "r2", **more)
+def wanted(replicas: int = 3, **more: Any) -> WantedMember:
+    return WantedMember(0, replicas, "r1", "r2", **more)
 
 
 PLANS = {
     "the first pod comes alone": (wanted(), [], NextStep({0: "r2"})),
-    "the next waits for the one before": (wanted(), [Member(0, "r2", ready=True)], NextStep()),
+    "the next waits for the one before": (wanted(), [SetMember(0, "r2", ready=True)], NextStep()),
     "the next follows when it is available": (wanted(), [well(0)], NextStep({1: "r2"})),
     "parallel makes all": (wanted(ordered=False), [], NextStep({0: "r2", 1: "r2", 2: "r2"})),
     "below the partition the current revision": (
         wanted(ordered=False, partition=2), [], NextStep({0: "r1", 1: "r1", 2: "r2"}),
     ),
     "a finished pod is deleted first": (
-        wanted(), [Member(0, "r2", finished=True)], NextStep({}, [0]),
+        wanted(), [SetMember(0, "r2", finished=True)], NextStep({}, [0]),
     ),
     "the last goes first": (wanted(1), [well(0), well(1), well(2)], NextStep({}, [2])),
-    "one at a time": (wanted(1), [well(0), well(1), Member(2, "r2", terminating=True)], NextStep()),
+    "one at a time": (wanted(1), [well(0), well(1), SetMember(2, "r2", terminating=True)], NextStep()),
     "parallel removes all": (wanted(1, ordered=False), [well(0), well(1), well(2)], NextStep({}, [1, 2])),
     "an update begins with the last": (
         wanted(), [well(0, "r1"), well(1, "r1"), well(2, "r1")], NextStep({}, [2]),
     ),
     "an update waits for the one before": (
         wanted(ordered=False),
-        [well(0, "r1"), well(1, "r1"), Member(2, "r2")],
+        [well(0, "r1"), well(1, "r1"), SetMember(2, "r2")],
         NextStep(),
     ),
     "an update stops at the partition": (
@@ -57,7 +57,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize(("goal", "members", "expected"), PLANS.values(), ids=PLANS)
-def test_next_step(goal: Wanted, members: list[Member], expected: NextStep):
+def test_next_step(goal: WantedMember, members: list[SetMember], expected: NextStep):
     found = next_step(goal, {member.ordinal: member for member in members})
     assert (found.create, sorted(found.delete)) == (expected.create, sorted(expected.delete))
 

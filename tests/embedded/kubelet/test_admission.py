@@ -10,7 +10,7 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.taints import Taint
-from moorage.embedded.kubelet.decisions import NodeLoad
+from moorage.embedded.kubelet.decisions import KubeletLoad
 from moorage.embedded.kubelet.nodes import Addresses
 from moorage.testing.builders import make_node, make_pod
 
@@ -55,7 +55,7 @@ CASES = {
 
 @pytest.mark.parametrize(("there", "new", "where", "expected"), CASES.values(), ids=CASES)
 def test_judge(there: list[Pod], new: Pod, where: Node, expected: str):
-    load = NodeLoad()
+    load = KubeletLoad()
     for one in there:
         load.add(one)
     refused = load.judge(new, where)
@@ -64,7 +64,7 @@ def test_judge(there: list[Pod], new: Pod, where: Node, expected: str):
 
 
 def test_sums_stay_right_whatever_comes_and_goes():
-    rng, load = random.Random(5), NodeLoad()
+    rng, load = random.Random(5), KubeletLoad()
     there: dict[str, Pod] = {}
     for _ in range(500):
         name = f"p{rng.randrange(20)}"
@@ -74,7 +74,7 @@ def test_sums_stay_right_whatever_comes_and_goes():
         else:
             there[name] = pod(name, cpu=f"{rng.randrange(1, 900)}m")
             load.add(there[name])
-        fresh = NodeLoad()
+        fresh = KubeletLoad()
         for one in there.values():
             fresh.add(one)
         assert (load.used("cpu"), load.used("pods")) == (fresh.used("cpu"), len(there))

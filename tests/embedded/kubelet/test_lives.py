@@ -11,10 +11,10 @@ import pytest
 from moorage.api.resources import Unstructured
 from moorage.embedded.kubelet import lives, pod_status
 from moorage.embedded.kubelet.decisions import KubeletSettings, Script, script_of
-from moorage.embedded.kubelet.lives import Life, Node
+from moorage.embedded.kubelet.lives import Life, SimulatedNode
 
 NOW = 1_767_225_600.0
-HERE = Node("10.0.0.1")
+HERE = SimulatedNode("10.0.0.1")
 BACKOFF = (10.0, 300.0)
 Raw = dict[str, Any]
 
@@ -125,7 +125,7 @@ def test_init_containers_run_one_after_the_other_and_sidecars_stay():
 
 def test_volumes_hold_the_start_back():
     life, of = begin(), pod()
-    assert math.isinf(life.advance(of, script(), Node("10.0.0.1", volumes_ready=False), NOW + 50))
+    assert math.isinf(life.advance(of, script(), SimulatedNode("10.0.0.1", volumes_ready=False), NOW + 50))
     assert told(life, of, 50.0)["phase"] == "Pending"
     life.advance(of, script(), HERE, NOW + 51)
     assert told(life, of, 51.0)["phase"] == "Running"

@@ -14,7 +14,7 @@ from moorage import snapshots
 from moorage.api import resources
 from moorage.api.errors import MoorageError
 from moorage.client.credentials import Credentials
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.web.sources import transfer
@@ -256,11 +256,11 @@ def test_an_export_is_a_snapshot_that_commands_read_and_an_import_takes_back(tmp
 
 def test_no_answer_is_asked_for_packed():
     """API servers pack large answers for those who do not say otherwise."""
-    asked: list[Request] = []
+    asked: list[HttpRequest] = []
 
     async def scenario(world: World, source: EmbeddedSource) -> None:
         class Noting:
-            def send(self, request: Request) -> Any:
+            def send(self, request: HttpRequest) -> Any:
                 asked.append(request)
                 return world.transport.send(request)
 

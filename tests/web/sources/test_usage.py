@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.client.connection import find
-from moorage.web.sources.node_columns import Usage
+from moorage.web.sources.node_columns import UsageColumns
 
 NODES: dict[str, Any] = {
     "names": ["a", "b"],
@@ -23,11 +23,11 @@ def test_columns_stay_as_they_are_where_no_cluster_answers(tmp_path: Path) -> No
         "clusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\n"
         "users: [{name: x, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n"
     )
-    assert asyncio.run(Usage(partial(find, str(config), "")).add_to(NODES)) == NODES
+    assert asyncio.run(UsageColumns(partial(find, str(config), "")).add_to(NODES)) == NODES
 
 
 def test_measured_amounts_are_a_column_and_nodes_without_a_measurement_use_nothing() -> None:
-    usage = Usage(partial(find, "", ""))
+    usage = UsageColumns(partial(find, "", ""))
 
     async def measured() -> dict[str, dict[str, int]]:
         return {"b": {"cpu": 1500, "gpu": 1}}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 from moorage.api.resources import Unstructured
-from moorage.contrib.capacity_scheduling.quotas import Amounts, Level, Quota, add, link
+from moorage.contrib.capacity_scheduling.quotas import Amounts, Quota, QuotaLevel, add, link
 
 
 class Account:
@@ -24,7 +24,7 @@ class Account:
         """Of these, the pods whose node the API server has not confirmed yet."""
         self._used: dict[str, dict[str, int]] = {}
         """By namespace, with a quota or without: a quota that comes later finds its figures here."""
-        self._root: Level | None = None
+        self._root: QuotaLevel | None = None
         """Of the hierarchy; None when that has to be made anew."""
         self._victims: dict[str, frozenset[str]] = {}
         """UID of a preemptor that has no node yet → UIDs of the pods that make way for it."""
@@ -70,11 +70,11 @@ class Account:
             self.note(name)  # parents may have come or gone
 
     @property
-    def root(self) -> Level:
+    def root(self) -> QuotaLevel:
         """The level above all quotas."""
         return self._linked()
 
-    def _linked(self) -> Level:
+    def _linked(self) -> QuotaLevel:
         """The root of the hierarchy, which is made anew after a quota has changed."""
         if self._root is None:
             self._root = link(self.quotas, self._used)
@@ -85,7 +85,7 @@ class Account:
         self._linked()
         return self.quotas.get(namespace)
 
-    def path(self, namespace: str) -> tuple[Level, ...]:
+    def path(self, namespace: str) -> tuple[QuotaLevel, ...]:
         """The levels that pods of a namespace count on, from its own up to the root; none without a quota."""
         quota = self.quota(namespace)
         return tuple(quota.leaf.path()) if quota is not None else ()
@@ -104,15 +104,15 @@ class Account:
         """UIDs of the pods that make way for others than this one."""
         return {uid for preemptor, found in self._victims.items() if preemptor != pod.uid for uid in found}
 
-    def changes(self, gone: Iterable[str]) -> dict[Level, dict[str, int]]:
+    def changes(self, gone: Iterable[str]) -> dict[QuotaLevel, dict[str, int]]:
         """By level, how much less is used without these pods."""
-        found: dict[Level, dict[str, int]] = {}
+        found: dict[QuotaLevel, dict[str, int]] = {}
         for namespace, amounts in (self._pods[uid] for uid in gone if uid in self._pods):
             for level in self.path(namespace):
                 add(found.setdefault(level, {}), amounts, -1)
         return found
 
-    def outstanding(self, pod: Pod, level: Level) -> Amounts:
+    def outstanding(self, pod: Pod, level: QuotaLevel) -> Amounts:
         """What a nominated pod asks of a level beyond what its victims still hold there: both must not
         count."""
         held: dict[str, int] = {}

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 from moorage.contrib.capacity_scheduling.account import Account
-from moorage.contrib.capacity_scheduling.quotas import Amounts, Level, Quota, add
+from moorage.contrib.capacity_scheduling.quotas import Amounts, Quota, QuotaLevel, add
 from moorage.framework.handle import Handle
 
 
 class Claim(NamedTuple):
-    path: tuple[Level, ...]
+    path: tuple[QuotaLevel, ...]
     """The levels that the pod counts on, from its own up to the root."""
     asked: tuple[Amounts, ...]
     """Of each of them: the pod, and nominated pods below it: those of the same namespace with equal or higher
@@ -107,7 +107,9 @@ class QuotaState:
         yield from _short("the sum of min of all ElasticQuotas", limits, root, asked, change)
 
 
-def _short(limit: str, limits: Amounts, level: Level, asked: Amounts, change: Amounts) -> Iterator[Shortage]:
+def _short(
+    limit: str, limits: Amounts, level: QuotaLevel, asked: Amounts, change: Amounts
+) -> Iterator[Shortage]:
     for name, most in sorted(limits.items()):
         free = most - level.used.get(name, 0) - change.get(name, 0)
         if asked.get(name, 0) > free:

@@ -15,13 +15,13 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.contrib.capacity_scheduling.account import Account
 from moorage.contrib.capacity_scheduling.claims import claim_of
-from moorage.contrib.capacity_scheduling.quotas import Amounts, Level, add
+from moorage.contrib.capacity_scheduling.quotas import Amounts, QuotaLevel, add
 from moorage.contrib.preempting import VictimPolicy
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView
 
 Choose = Callable[[NodeView], Sequence[Pod]]
-Borrowing = Mapping[str, Sequence[Level]]
+Borrowing = Mapping[str, Sequence[QuotaLevel]]
 """Namespace → the levels that have to give something before its pods go."""
 
 
@@ -82,10 +82,10 @@ class QuotaPolicy(VictimPolicy):
         return {str(name) for name in self._namespaces.keys()} - self._account.quotas.keys()  # noqa: SIM118
 
     def _borrowing(
-        self, path: Sequence[Level], within: set[Level], changes: Mapping[Level, Amounts]
+        self, path: Sequence[QuotaLevel], within: set[QuotaLevel], changes: Mapping[QuotaLevel, Amounts]
     ) -> Borrowing:
         """Namespaces beside a level of the path that is within its min, and that borrow themselves."""
-        found: dict[str, Sequence[Level]] = {}
+        found: dict[str, Sequence[QuotaLevel]] = {}
         for name in self._account.quotas:
             theirs = self._account.path(name)
             apart = [level for level in theirs if level not in path]
@@ -95,7 +95,7 @@ class QuotaPolicy(VictimPolicy):
         return found
 
     def _borrowers(
-        self, node: NodeView, borrowing: Borrowing, changes: Mapping[Level, Amounts], promised: set[str]
+        self, node: NodeView, borrowing: Borrowing, changes: Mapping[QuotaLevel, Amounts], promised: set[str]
     ) -> Iterable[str]:
         """UIDs of pods of these namespaces, the least important first until each is within its min. The
         changes count those that are promised."""
@@ -108,7 +108,7 @@ class QuotaPolicy(VictimPolicy):
                     add(gone.setdefault(level, {}), self._account.requests(other), -1)
 
 
-def _borrows(level: Level, changes: Mapping[Level, Amounts]) -> bool:
+def _borrows(level: QuotaLevel, changes: Mapping[QuotaLevel, Amounts]) -> bool:
     return level.over_min(changes.get(level, {}))
 
 

@@ -33,7 +33,7 @@ def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
-class Level:
+class QuotaLevel:
     """A share of the cluster, and what is used of it, by pods of all levels below as well."""
 
     __slots__ = ("min", "parent", "used")
@@ -43,12 +43,12 @@ class Level:
         """The account keeps it up to date."""
         self.min: dict[str, int] = {}
         """What is guaranteed."""
-        self.parent: Level | None = None
+        self.parent: QuotaLevel | None = None
         """None for the root."""
 
-    def path(self) -> Iterator[Level]:
+    def path(self) -> Iterator[QuotaLevel]:
         """This level and those above, up to the root."""
-        level: Level | None = self
+        level: QuotaLevel | None = self
         while level is not None:
             yield level
             level = level.parent
@@ -69,7 +69,7 @@ class Level:
         return any(_sum(n, self.used, asked, change) > self.min.get(n, 0) for n in names)
 
 
-class Quota(Level):
+class Quota(QuotaLevel):
     """The quota of one namespace."""
 
     __slots__ = ("leaf", "max", "name", "namespace", "parent_name", "problem", "remark", "spec_min")
@@ -84,7 +84,7 @@ class Quota(Level):
         self.parent_name = obj.metadata.annotations.get(PARENT, "")
         self.remark = ""
         """Why it has no parent although it names one."""
-        self.leaf: Level = self
+        self.leaf: QuotaLevel = self
         """What pods of the namespace itself count on: the quota, or a part of it where it has children."""
 
     @property
@@ -112,14 +112,14 @@ def _sum(name: str, *parts: Amounts) -> int:
     return sum(part.get(name, 0) for part in parts)
 
 
-def link(quotas: Mapping[str, Quota], own: Mapping[str, dict[str, int]]) -> Level:
+def link(quotas: Mapping[str, Quota], own: Mapping[str, dict[str, int]]) -> QuotaLevel:
     """Put the quotas of all namespaces into their hierarchy; `own` is what the pods of each namespace use.
     Returns the root."""
     parents = parents_of(quotas.values())
     children: dict[Quota, list[Quota]] = {}
     for quota, parent in parents.items():
         children.setdefault(parent, []).append(quota)
-    root = Level({})
+    root = QuotaLevel({})
     for quota in sorted(quotas.values(), key=lambda quota: -len([*_ancestors(quota, parents)])):
         quota.parent = parents.get(quota, root)
         quota.leaf, quota.used, quota.min = quota, own[quota.namespace], dict(quota.spec_min)
@@ -172,7 +172,7 @@ def _sum_up(quota: Quota, children: Iterable[Quota]) -> None:
     """What a quota has together with its children. What is not guaranteed to these is for its own pods."""
     shares = _total(child.min for child in children)
     quota.min = {n: max(quota.min.get(n, 0), shares.get(n, 0)) for n in quota.min.keys() | shares.keys()}
-    quota.leaf = Level(quota.used)
+    quota.leaf = QuotaLevel(quota.used)
     quota.leaf.parent = quota
     quota.leaf.min = {name: amount - shares.get(name, 0) for name, amount in quota.min.items()}
     quota.used = _total((quota.used, *(child.used for child in children)))

@@ -14,7 +14,7 @@ from moorage.api.errors import NotFound
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Unstructured
 from moorage.api.times import format_time
-from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS, Groups, PodGroup
+from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS, GroupObject, Groups
 from moorage.framework.handle import Handle
 from moorage.framework.ports import PatchType
 
@@ -103,7 +103,7 @@ class StatusController:
 def status(obj: Unstructured, members: Iterable[Pod], ended: Ended, waits_for: str) -> dict[str, Any]:
     """The status of a group with these pods that have not ended. Finished and Failed are final: the caller
     does not ask about such a group."""
-    pods, wanted = [*members], PodGroup(obj).min_member
+    pods, wanted = [*members], GroupObject(obj).min_member
     running = sum(pod.status.phase == "Running" for pod in pods)
     existing = len(pods) + ended.succeeded + ended.failed
     if ended.succeeded >= wanted > 0:

@@ -10,20 +10,20 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests, resource_value
-from moorage.contrib.coscheduling.groups import PodGroup, Progress
+from moorage.contrib.coscheduling.groups import GroupObject, Progress
 from moorage.framework.nodes import Nodes
 from moorage.framework.optional import Detail, a_few, unit_of
 
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
-def missing(group: PodGroup, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> str:
+def missing(group: GroupObject, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> str:
     """`gaps` as a text; empty if there are none."""
     found = gaps(group, placed, nodes).items()
     return ", ".join(f"{name} {_amount(name, wanted - free)}" for name, (wanted, free) in found)
 
 
-def gaps(group: PodGroup, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> dict[str, tuple[int, int]]:
+def gaps(group: GroupObject, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> dict[str, tuple[int, int]]:
     """Resource → what minResources and minMember pods ask for, and the less that is free on all nodes. The
     group's own pods on nodes do not count as used; an overcommitted node has nothing free."""
     wanted = {name: resource_value(name, amount) for name, amount in (group.min_resources or {}).items()}
@@ -52,7 +52,7 @@ def _amount(name: str, value: int) -> str:
 
 
 def details(
-    group: PodGroup, members: Sequence[Pod], progress: Progress, nodes: Nodes, now: float
+    group: GroupObject, members: Sequence[Pod], progress: Progress, nodes: Nodes, now: float
 ) -> Iterator[Detail]:
     """Everything that is in the way of the group, on whatever node."""
     key, least = group.key, group.min_member

@@ -18,7 +18,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.status import Status
 
 LABEL = "scheduling.x-k8s.io/pod-group"
-PODGROUPS = custom("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+PODGROUPS = custom("scheduling.x-k8s.io", "v1alpha1", "podgroups", "GroupObject")
 
 
 def group_of(pod: Pod) -> str:
@@ -27,7 +27,7 @@ def group_of(pod: Pod) -> str:
     return f"{pod.namespace}/{name}" if name else ""
 
 
-class PodGroup:
+class GroupObject:
     """What a PodGroup object says; a number that is absent, or is none, counts as 0."""
 
     def __init__(self, obj: Unstructured) -> None:
@@ -127,10 +127,10 @@ class Groups:
         finally:
             self._plans.pop()
 
-    def podgroup(self, key: str) -> PodGroup | None:
+    def podgroup(self, key: str) -> GroupObject | None:
         """The PodGroup object; None without a group, and while the object does not exist."""
         found = self.object(key)
-        return PodGroup(found) if found is not None else None
+        return GroupObject(found) if found is not None else None
 
     def object(self, key: str) -> Unstructured | None:
         """Return the PodGroup object as the API server has it."""

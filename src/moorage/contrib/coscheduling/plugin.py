@@ -23,7 +23,7 @@ from moorage.contrib.coscheduling import explaining, planning
 from moorage.contrib.coscheduling.args import DEFAULT_WAIT, PODGROUP_DEFINITION, CoschedulingArgs
 from moorage.contrib.coscheduling.controller import StatusController
 from moorage.contrib.coscheduling.explaining import missing
-from moorage.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Progress, Round, group_of
+from moorage.contrib.coscheduling.groups import PODGROUPS, GroupObject, Groups, Progress, Round, group_of
 from moorage.contrib.coscheduling.waking import ROUNDS, Waking
 from moorage.framework.access import LISTED, Access
 from moorage.framework.cycle_state import CycleState
@@ -119,7 +119,7 @@ class Coscheduling(
             return PreFilterResult(frozenset((under_way.planned[pod.uid][1],)))
         return Status.skip()
 
-    def _refusal(self, group: PodGroup, progress: Progress, pod: Pod, nodes: Nodes) -> Status | None:
+    def _refusal(self, group: GroupObject, progress: Progress, pod: Pod, nodes: Nodes) -> Status | None:
         """What can be said without looking for nodes."""
         if progress.backoff_until > self.handle.clock.now():
             return Status.unresolvable(f"podGroup {group.key} failed recently")
@@ -142,7 +142,7 @@ class Coscheduling(
         progress.passed_until = self.handle.clock.now() + self._wait
         return None
 
-    def _plan(self, group: PodGroup, progress: Progress, pod: Pod) -> Status | None:
+    def _plan(self, group: GroupObject, progress: Progress, pod: Pod) -> Status | None:
         """Begin a round, unless one is under way or the group has started; or say why it does not fit."""
         now, key = self.handle.clock.now(), group.key
         if progress.refused is not None and now < progress.refused_at + REFUSED_FOR:
@@ -309,7 +309,7 @@ class Coscheduling(
         self._groups.rounds.pop(key, None)
         self._waits_for(key, "")
 
-    def _timeout(self, group: PodGroup) -> float:
+    def _timeout(self, group: GroupObject) -> float:
         return group.timeout if group.timeout > 0 else self._wait
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -22,7 +22,7 @@ from moorage.framework.nodes import IntArray
 _HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
 
 
-class Conflict(NamedTuple):
+class PlacementConflict(NamedTuple):
     """Pods that keep a pod off all nodes of their domain."""
 
     topology_key: str
@@ -46,29 +46,29 @@ class Conflicts:
         self._counters = handle.pod_counters
         self._running = handle.affinity_terms
 
-    def of(self, pod: Pod) -> list[Conflict]:
+    def of(self, pod: Pod) -> list[PlacementConflict]:
         return [*self._own_terms(pod), *self._terms_of_others(pod), *self._spread(pod)]
 
-    def _own_terms(self, pod: Pod) -> Iterator[Conflict]:
+    def _own_terms(self, pod: Pod) -> Iterator[PlacementConflict]:
         for term in compile_pod_terms(pod).anti_affinity:
             namespaces = term.namespaces if term.namespace_selector.nothing else None
             rows = self._rows(PodSelector(namespaces, term.selector))
-            yield Conflict(term.topology_key, rows, _by_labels(term.selector))
+            yield PlacementConflict(term.topology_key, rows, _by_labels(term.selector))
 
-    def _terms_of_others(self, pod: Pod) -> Iterator[Conflict]:
+    def _terms_of_others(self, pod: Pod) -> Iterator[PlacementConflict]:
         namespace = self._handle.lister(NAMESPACES).get(pod.namespace)
         labels: Mapping[str, str] = namespace.labels if namespace is not None else {}
         for held in self._running.matching(pod, labels, _HOSTILE):
             few = held.few()
             rows = self._handle.nodes.rows if few is None else np.array([*few], dtype=np.int64)
-            yield Conflict(held.term.topology_key, rows, _by_term(held.term))
+            yield PlacementConflict(held.term.topology_key, rows, _by_term(held.term))
 
-    def _spread(self, pod: Pod) -> Iterator[Conflict]:
+    def _spread(self, pod: Pod) -> Iterator[PlacementConflict]:
         for constraint in pod.spec.topology_spread_constraints:
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 selector = _selector(constraint)
                 rows = self._rows(PodSelector(frozenset((pod.namespace,)), selector, terminating=False))
-                yield Conflict(constraint.topology_key, rows, _by_labels(selector))
+                yield PlacementConflict(constraint.topology_key, rows, _by_labels(selector))
 
     def _rows(self, selector: PodSelector) -> IntArray:
         counter = self._counters.get(selector)

@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
 from moorage.api.resources import NAMESPACES, PODS
 from moorage.contrib.cross_node_preemption.conflicts import Conflicts
-from moorage.contrib.cross_node_preemption.search import CrossNodeSearch, Limits, spread_out
+from moorage.contrib.cross_node_preemption.search import CrossNodeSearch, SearchLimits, spread_out
 from moorage.contrib.preempting import IN_PROGRESS, is_ending
 from moorage.framework.access import LISTED, Access
 from moorage.framework.args import ArgsContext, PluginArgs
@@ -70,7 +70,7 @@ class CrossNodePreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._policy = PreemptionPolicy()
         self._preemption = handle.preemption(self._policy)
         self._conflicts = Conflicts(handle)
-        self._limits = Limits(args.max_nodes_beside, args.max_victims, args.max_milliseconds / 1000)
+        self._limits = SearchLimits(args.max_nodes_beside, args.max_victims, args.max_milliseconds / 1000)
         self._decided: dict[str, Decided] = {}
         """By the UID of the pod, as long as it is pending."""
 

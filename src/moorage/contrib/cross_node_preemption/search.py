@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.contrib.cross_node_preemption.conflicts import Conflict
+from moorage.contrib.cross_node_preemption.conflicts import PlacementConflict
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle, Trial
 from moorage.framework.nodes import IntArray
@@ -22,7 +22,7 @@ Place = tuple[str, Pod]
 """A node, and a pod there."""
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     nodes_beside: int
     """Of a node's domains, so many other nodes at most have pods that may be in the way."""
     victims: int
@@ -37,9 +37,9 @@ class CrossNodeSearch:
         handle: Handle,
         pod: Pod,
         state: CycleState,
-        conflicts: Sequence[Conflict],
+        conflicts: Sequence[PlacementConflict],
         budgets: Budgets,
-        limits: Limits,
+        limits: SearchLimits,
     ) -> None:
         self._handle = handle
         self._pod = pod
@@ -82,7 +82,7 @@ class CrossNodeSearch:
 
     def _in_the_way(self, row: int) -> list[Place]:
         """Lower pods of the node, and those of its domains that a conflict means."""
-        beside: dict[int, list[Conflict]] = {}
+        beside: dict[int, list[PlacementConflict]] = {}
         for conflict in self._conflicts:
             rows: IntArray = conflict.rows_beside(row, self._handle)
             if len(rows) > self._limits.nodes_beside:

@@ -21,7 +21,7 @@ from moorage.api.meta import Int32
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
 from moorage.contrib.coscheduling.args import DEFAULT_WAIT, PODGROUP_DEFINITION
-from moorage.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Round, group_of
+from moorage.contrib.coscheduling.groups import PODGROUPS, GroupObject, Groups, Round, group_of
 from moorage.contrib.coscheduling.planning import Misfit, in_some_order
 from moorage.contrib.gang_preemption.evicting import EvictingPacking
 from moorage.contrib.preempting import IN_PROGRESS, CandidateArgs, PreemptingPlugin, is_ending
@@ -114,7 +114,7 @@ class GangPreemption(PreemptingPlugin):
     # The plan
 
     def _plan(
-        self, group: PodGroup, needed: int, pod: Pod, statuses: NodeStatuses
+        self, group: GroupObject, needed: int, pod: Pod, statuses: NodeStatuses
     ) -> list[tuple[Pod, Candidate]] | str:
         """Each member with its node and victims, or why there is no plan."""
         if not len(statuses.rows_with(Code.UNSCHEDULABLE)):
@@ -155,7 +155,7 @@ class GangPreemption(PreemptingPlugin):
         return planned if all(member.uid in planned for member in members) else {}
 
     def _execute(
-        self, group: PodGroup, pod: Pod, planned: Sequence[tuple[Pod, Candidate]]
+        self, group: GroupObject, pod: Pod, planned: Sequence[tuple[Pod, Candidate]]
     ) -> PostFilterResult:
         for other in [each for each, known in self._decided.items() if not self._is_under_way(each, known)]:
             del self._decided[other]

@@ -44,7 +44,7 @@ class _Tick:
     columns: Mapping[str, FloatArray]
 
 
-class History:
+class UsageHistory:
     """Ticks, oldest first; entry `i` of every column belongs to `names[i]`."""
 
     def __init__(self) -> None:

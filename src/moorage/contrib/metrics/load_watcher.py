@@ -43,7 +43,7 @@ class Span(msgspec.Struct):
     end: float = 0.0
 
 
-class Answer(msgspec.Struct):
+class WatcherAnswer(msgspec.Struct):
     """What `GET /watcher` answers."""
 
     window: Span = msgspec.field(default_factory=Span)
@@ -62,7 +62,7 @@ class LoadWatcher:
 
 def read(body: Any) -> Sample:
     """The values of an answer."""
-    answer = msgspec.convert(body, Answer, strict=False)
+    answer = msgspec.convert(body, WatcherAnswer, strict=False)
     nodes = answer.data.node_metrics_map
     values = {}
     for measure, kind in _TYPES.items():

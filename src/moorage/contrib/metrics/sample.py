@@ -12,7 +12,7 @@ from moorage.api.requests import CPU, MEMORY, resource_value
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import FloatArray, Nodes
 
-__all__ = ["CPU", "MEMORY", "Sample", "Source", "capacity", "deviation"]
+__all__ = ["CPU", "MEMORY", "Sample", "SampleSource", "capacity", "deviation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Sample:
     """The seconds before `taken` that the values are an average over."""
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Where samples come from."""
 
     async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:

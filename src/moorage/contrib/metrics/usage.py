@@ -20,12 +20,12 @@ import numpy as np
 from prometheus_client import Counter, Gauge
 
 from moorage.api.errors import MoorageError
-from moorage.contrib.metrics.history import LATEST, LATEST_VALUE, History, Window
+from moorage.contrib.metrics.history import LATEST, LATEST_VALUE, UsageHistory, Window
 from moorage.contrib.metrics.load_watcher import LoadWatcher
 from moorage.contrib.metrics.metrics_server import MetricsServer
 from moorage.contrib.metrics.prometheus import Prometheus
 from moorage.contrib.metrics.provider import LOAD_WATCHER, PROMETHEUS, MetricProvider
-from moorage.contrib.metrics.sample import CPU, MEMORY, Sample, Source, capacity
+from moorage.contrib.metrics.sample import CPU, MEMORY, Sample, SampleSource, capacity
 from moorage.framework.access import Version
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import FloatArray, Nodes
@@ -56,13 +56,13 @@ _log = logging.getLogger(__name__)
 class NodeUsage:
     """Usage in percent of a node's capacity, by measure; NaN where it is not known."""
 
-    def __init__(self, provider: MetricProvider, source: Source | None = None) -> None:
+    def __init__(self, provider: MetricProvider, source: SampleSource | None = None) -> None:
         self.provider = provider
         self.source = source or _source(provider)
         self.version = Version()
         """For `reads`; bumped with every tick."""
         self._measures: set[str] = set()
-        self._history = History()
+        self._history = UsageHistory()
         self._keep = SHORTEST
         self._window = 0.0
         self._now = 0.0
@@ -222,7 +222,7 @@ class Values:
         return found
 
 
-def _source(provider: MetricProvider) -> Source:
+def _source(provider: MetricProvider) -> SampleSource:
     if provider.type == PROMETHEUS:
         return Prometheus(provider)
     return LoadWatcher(provider) if provider.type == LOAD_WATCHER else MetricsServer()

@@ -28,7 +28,7 @@ UNLISTED = -1
 T = TypeVar("T")
 
 
-class Workload(Record):
+class AppWorkload(Record):
     """A Deployment, say. Its pods have the selector as the value of the label WORKLOAD."""
 
     selector: str = ""
@@ -37,22 +37,22 @@ class Workload(Record):
 class Dependency(Record):
     """A workload to be near to."""
 
-    workload: Workload = Workload()
+    workload: AppWorkload = AppWorkload()
     max_network_cost: Int64 = 0
 
 
-class Member(Record):
-    workload: Workload = Workload()
+class AppMember(Record):
+    workload: AppWorkload = AppWorkload()
     dependencies: tuple[Dependency, ...] = ()
 
 
 class Turn(Record):
-    workload: Workload = Workload()
+    workload: AppWorkload = AppWorkload()
     index: Int32 = 0
 
 
 class GroupSpec(Record):
-    workloads: tuple[Member, ...] = ()
+    workloads: tuple[AppMember, ...] = ()
 
 
 class GroupStatus(Record):

@@ -37,7 +37,7 @@ class Origin(Record):
     cost_list: tuple[Cost, ...] = ()
 
 
-class Level(Record):
+class NetworkLevel(Record):
     """Costs between regions, or between zones."""
 
     topology_key: str = ""
@@ -46,7 +46,7 @@ class Level(Record):
 
 class Weights(Record):
     name: str = ""
-    topology_list: tuple[Level, ...] = ()
+    topology_list: tuple[NetworkLevel, ...] = ()
 
 
 class TopologySpec(Record):
@@ -70,29 +70,29 @@ class NetworkTopology(Record):
                         yield origin.origin, cost.destination, min(cost.network_cost, HIGHEST)
 
 
-class Place(NamedTuple):
+class NetworkPlace(NamedTuple):
     """The labels of a node; empty where it has none."""
 
     region: str
     zone: str
 
 
-def place_of(labels: Mapping[str, str]) -> Place:
-    return Place(labels.get(REGION, ""), labels.get(ZONE, ""))
+def place_of(labels: Mapping[str, str]) -> NetworkPlace:
+    return NetworkPlace(labels.get(REGION, ""), labels.get(ZONE, ""))
 
 
 class Places:
     """A number from 1 on for every place that a node has been in."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Place, int] = {}
+        self._numbers: dict[NetworkPlace, int] = {}
 
     @property
     def size(self) -> int:
         """One more than the highest number."""
         return len(self._numbers) + 1
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[NetworkPlace]:
         return iter(self._numbers)
 
     def column(self, columns: Columns) -> IntArray:

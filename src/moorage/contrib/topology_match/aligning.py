@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moorage.api.requests import is_scalar_resource
-from moorage.contrib.topology_match.demands import Demand, Request, is_host_resource
+from moorage.contrib.topology_match.demands import NumaDemand, ZoneRequest, is_host_resource
 from moorage.framework.nodes import BoolArray, FloatArray, NodeView
 from moorage.framework.optional import Detail, unit_of
 
@@ -29,7 +29,7 @@ class Misaligned(NamedTuple):
 
 
 def misaligned(
-    demand: Demand, requests: Sequence[Request], stock: Stock, known: Mapping[str, BoolArray]
+    demand: NumaDemand, requests: Sequence[ZoneRequest], stock: Stock, known: Mapping[str, BoolArray]
 ) -> Iterator[Misaligned]:
     """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
     all have. What is given is taken out of `stock`: it shows what there is for the request
@@ -50,7 +50,7 @@ def misaligned(
 
 
 def fitting_zones(
-    demand: Demand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
+    demand: NumaDemand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
 ) -> list[BoolArray]:
     """By zone: the nodes where it has all that."""
     fitting = [np.ones(len(zone), dtype=np.bool_) for zone in stock[amounts[0][0]]]
@@ -74,7 +74,7 @@ def take(stock: Stock, amounts: Sequence[tuple[str, int]], fitting: Sequence[Boo
             np.subtract(available, amount, out=available, where=here & (available >= amount))
 
 
-def lacking(demand: Demand, found: Misaligned, stock: Stock, node: NodeView) -> Iterator[Detail]:
+def lacking(demand: NumaDemand, found: Misaligned, stock: Stock, node: NodeView) -> Iterator[Detail]:
     """What no zone has; where one has each thing but none has all, that. `stock` is of this node alone."""
     somewhere = True
     for name, amount in found.amounts:

@@ -22,7 +22,7 @@ ONLY_RESOURCES = "OnlyResources"
 DISABLED, ENABLED = "Disabled", "Enabled"
 
 
-class ScoringStrategy(Record):
+class ZoneScoringStrategy(Record):
     """How nodes are scored."""
 
     type: str = LEAST_ALLOCATED
@@ -55,7 +55,7 @@ CHOICES = (
 class NodeResourceTopologyMatchArgs(PluginArgs):
     """How nodes are scored, and how far data is trusted."""
 
-    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    scoring_strategy: ZoneScoringStrategy = ZoneScoringStrategy()
     cache_resync_period_seconds: Int64 = 0
     """Above 0: the over-reserve cache, with this pause between two looks at what was published."""
     discard_reserved_nodes: bool = False

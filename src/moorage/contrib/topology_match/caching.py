@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from moorage.api.pod import Pod
 from moorage.api.resources import Unstructured
 from moorage.contrib.topology_match.columns import ZoneColumns
-from moorage.contrib.topology_match.topology import Amounts, Topology, read_topology
+from moorage.contrib.topology_match.topology import Amounts, ZoneTopology, read_topology
 from moorage.framework.handle import Handle
 
 
@@ -23,9 +23,9 @@ class TopologyCache:
     def __init__(self) -> None:
         self.columns = ZoneColumns()
         self._objects: dict[str, Unstructured] = {}
-        self.latest: dict[str, Topology] = {}
+        self.latest: dict[str, ZoneTopology] = {}
         """Node → what was last published."""
-        self.topologies: dict[str, Topology] = {}
+        self.topologies: dict[str, ZoneTopology] = {}
         """Node → what counts."""
         self.late: dict[str, float] = {}
         """Node → since when its object does not agree with its pods, by the clock."""
@@ -74,7 +74,9 @@ class TopologyCache:
     def bound(self, pod: Pod, name: str) -> None:
         pass
 
-    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+    def without(
+        self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]
+    ) -> tuple[ZoneTopology, Amounts]:
         """What counts on a node, and what is missing in every zone, once these pods are gone; by UID. `pods`
         are those that are there before."""
         return self.topologies[name], self.reserved_on(name, victims)

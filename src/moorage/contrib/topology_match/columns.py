@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.contrib.topology_match.demands import LARGEST
-from moorage.contrib.topology_match.topology import POD, SINGLE_NUMA_NODE, Amounts, Topology, Zone
+from moorage.contrib.topology_match.topology import POD, SINGLE_NUMA_NODE, Amounts, Zone, ZoneTopology
 from moorage.framework.nodes import FloatArray, IntArray, Nodes
 
 NOT_REPORTED = -1.0
@@ -80,7 +80,7 @@ class ZoneColumns:
         """By number."""
         return list(self._layouts)
 
-    def put(self, name: str, topology: Topology, reserved: Amounts) -> None:
+    def put(self, name: str, topology: ZoneTopology, reserved: Amounts) -> None:
         """What is known of a node now; `reserved` is missing in each of its zones."""
         place, zones, manager = self._place(name), topology.zones, topology.manager
         self._widen(zones=len(zones))

@@ -23,7 +23,7 @@ LARGEST = 1 << 46
 """Amounts of zones are cut here, so that percentages of them are exact in float64."""
 
 
-class Request(NamedTuple):
+class ZoneRequest(NamedTuple):
     what: str
     """For messages: `container`, `init container`, `sidecar container` or `pod`."""
     amounts: tuple[tuple[str, int], ...]
@@ -32,11 +32,11 @@ class Request(NamedTuple):
     """Whether it still has what it asks for when the next one starts."""
 
 
-class Demand(NamedTuple):
+class NumaDemand(NamedTuple):
     guaranteed: bool
     """Whether amounts of cpu, memory and huge pages are the container's own. Others share them."""
-    pod: Request
-    containers: tuple[Request, ...]
+    pod: ZoneRequest
+    containers: tuple[ZoneRequest, ...]
     """Init containers first."""
 
     def exact(self, resource: str) -> bool:
@@ -44,7 +44,7 @@ class Demand(NamedTuple):
         return self.guaranteed or not is_numa_resource(resource)
 
 
-def demand_of(pod: Pod) -> Demand | None:
+def demand_of(pod: Pod) -> NumaDemand | None:
     """None for a pod that has nothing of its own: no requests, and no devices."""
     every = (*pod.spec.init_containers, *pod.spec.containers)
     qos = qos_class(pod)
@@ -56,8 +56,8 @@ def demand_of(pod: Pod) -> Demand | None:
         *(_request(each, "sidecar" if each.is_sidecar else "init") for each in pod.spec.init_containers),
         *(_request(each) for each in pod.spec.containers),
     )
-    whole = Request("pod", _sorted(pod_requests(_without_sidecars(pod), use_status=False)))
-    return Demand(qos == GUARANTEED, whole, containers)
+    whole = ZoneRequest("pod", _sorted(pod_requests(_without_sidecars(pod), use_status=False)))
+    return NumaDemand(qos == GUARANTEED, whole, containers)
 
 
 def _without_sidecars(pod: Pod) -> Pod:
@@ -68,9 +68,9 @@ def _without_sidecars(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, init_containers=ordinary))
 
 
-def _request(container: Container, kind: str = "") -> Request:
+def _request(container: Container, kind: str = "") -> ZoneRequest:
     amounts = {name: resource_value(name, amount) for name, amount in container.resources.requests.items()}
-    return Request(f"{kind} container".strip(), _sorted(amounts), runs_on=not kind)
+    return ZoneRequest(f"{kind} container".strip(), _sorted(amounts), runs_on=not kind)
 
 
 def _sorted(amounts: dict[str, int]) -> tuple[tuple[str, int], ...]:

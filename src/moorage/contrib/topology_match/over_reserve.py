@@ -28,7 +28,7 @@ from moorage.contrib.topology_match.placement import (
     published_fingerprint,
     release,
 )
-from moorage.contrib.topology_match.topology import Amounts, Topology
+from moorage.contrib.topology_match.topology import Amounts, ZoneTopology
 from moorage.framework.handle import Handle
 
 ENDED = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown,spec.nodeName!="
@@ -141,7 +141,7 @@ class OverReserve(TopologyCache):
                 self._complain(name)
                 self.late.setdefault(name, handle.clock.now())
 
-    def _agrees(self, topology: Topology, pods: Iterable[Pod]) -> bool:
+    def _agrees(self, topology: ZoneTopology, pods: Iterable[Pod]) -> bool:
         """Whether an object was published with these pods."""
         published, exclusive = published_fingerprint(topology, self._args.resync_method)
         counted = (pod for pod in pods if not exclusive or is_exclusive(pod, topology.resources))
@@ -169,7 +169,9 @@ class OverReserve(TopologyCache):
         super().published(name)
         self._placements[name] = placement(self.topologies[name], pods)
 
-    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+    def without(
+        self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]
+    ) -> tuple[ZoneTopology, Amounts]:
         topology, started = self.topologies[name], [*filter(has_started, pods)]
         if name not in self._placements and self._agrees(topology, started):
             self._placements[name] = placement(topology, started)

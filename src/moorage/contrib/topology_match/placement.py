@@ -16,7 +16,7 @@ from moorage.api.resources import Unstructured
 from moorage.contrib.qos_sort import GUARANTEED, qos_class
 from moorage.contrib.topology_match.args import AUTODETECT, ONLY_EXCLUSIVE
 from moorage.contrib.topology_match.demands import exclusive_amounts
-from moorage.contrib.topology_match.topology import Amounts, Topology, Zone
+from moorage.contrib.topology_match.topology import Amounts, Zone, ZoneTopology
 
 ATTRIBUTE = "nodeTopologyPodsFingerprint"
 METHOD = "nodeTopologyPodsFingerprintMethod"
@@ -36,7 +36,7 @@ def fingerprint(pods: Iterable[Pod | Unstructured]) -> str:
     return f"{FINGERPRINT_PREFIX}{xxhash64(b''.join(struct.pack('<Q', each) for each in hashes)):016x}"
 
 
-def published_fingerprint(topology: Topology, method: str) -> tuple[str, bool]:
+def published_fingerprint(topology: ZoneTopology, method: str) -> tuple[str, bool]:
     """The fingerprint in an object, and whether only pods with exclusive resources are in it. Empty where
     there is none."""
     if text := topology.attributes.get(ATTRIBUTE, ""):
@@ -100,7 +100,7 @@ Placement = Mapping[tuple[str, str, str], int]
 """Namespace, pod and container → zone."""
 
 
-def placement(topology: Topology, pods: Iterable[Pod]) -> Placement:
+def placement(topology: ZoneTopology, pods: Iterable[Pod]) -> Placement:
     """Nothing where the object does not say so, or speaks of other containers than those of these pods."""
     metadata = topology.attributes.get(METADATA, "")
     fields = dict(pair.partition("=")[::2] for pair in metadata.removeprefix(PREFIX).split("::"))
@@ -122,7 +122,7 @@ def placement(topology: Topology, pods: Iterable[Pod]) -> Placement:
     return found
 
 
-def release(topology: Topology, victims: Iterable[Pod], where: Placement) -> Topology:
+def release(topology: ZoneTopology, victims: Iterable[Pod], where: Placement) -> ZoneTopology:
     """The zones without what these pods have to themselves, as far as it is known where that is."""
     more: dict[int, dict[str, int]] = {}
     for pod in victims:

@@ -18,7 +18,7 @@ from moorage.contrib.topology_match.aligning import Misaligned, Stock, lacking, 
 from moorage.contrib.topology_match.args import ENABLED, LEAST_NUMA_NODES, NodeResourceTopologyMatchArgs
 from moorage.contrib.topology_match.caching import DiscardReserved, Notes, TopologyCache
 from moorage.contrib.topology_match.columns import NOT_REPORTED, remaining
-from moorage.contrib.topology_match.demands import Demand, Request, demand_of
+from moorage.contrib.topology_match.demands import NumaDemand, ZoneRequest, demand_of
 from moorage.contrib.topology_match.over_reserve import OverReserve
 from moorage.contrib.topology_match.topology import DEFINITION, NODE_RESOURCE_TOPOLOGIES
 from moorage.framework.access import LISTED, Access, Dependency, Reads
@@ -115,7 +115,7 @@ class NodeResourceTopologyMatch(
         demand = asked(state, pod)
         return self._refusals(demand, nodes, state.read(VICTIMS, {})) if demand is not None else None
 
-    def _refusals(self, demand: Demand, nodes: Nodes, victims: Victims) -> Refusals:
+    def _refusals(self, demand: NumaDemand, nodes: Nodes, victims: Victims) -> Refusals:
         columns, answer = self.cache.columns, nodes.refusals()
         places = columns.places(nodes)
         invalid = columns.fact("invalid")[places]
@@ -129,7 +129,7 @@ class NodeResourceTopologyMatch(
         return answer
 
     def _misaligned(
-        self, demand: Demand, nodes: Nodes, victims: Victims
+        self, demand: NumaDemand, nodes: Nodes, victims: Victims
     ) -> Iterator[tuple[IntArray, Misaligned, Stock]]:
         """Rows, those of them that have no zone for a request, and what zones have at that moment."""
         columns = self.cache.columns
@@ -152,8 +152,8 @@ class NodeResourceTopologyMatch(
                 yield from lacking(demand, found, stock, node)
 
     def _by_scope(
-        self, demand: Demand, places: IntArray, judged: BoolArray
-    ) -> Iterator[tuple[IntArray, Sequence[Request]]]:
+        self, demand: NumaDemand, places: IntArray, judged: BoolArray
+    ) -> Iterator[tuple[IntArray, Sequence[ZoneRequest]]]:
         """Rows, and what is aligned there."""
         by_pod = self.cache.columns.fact("by_pod")[places]
         for mask, requests in ((judged & by_pod, (demand.pod,)), (judged & ~by_pod, demand.containers)):
@@ -161,7 +161,7 @@ class NodeResourceTopologyMatch(
             if len(rows) and any(request.amounts for request in requests):
                 yield rows, requests
 
-    def _stock(self, requests: Sequence[Request], places: IntArray) -> Stock:
+    def _stock(self, requests: Sequence[ZoneRequest], places: IntArray) -> Stock:
         names = {name for request in requests for name, _ in request.amounts}
         return {name: self.cache.columns.available(name, places) for name in sorted(names)}
 
@@ -231,9 +231,9 @@ class NodeResourceTopologyMatch(
         return () if demand_of(pod) is None else (Reads.PODS,)
 
 
-def asked(state: CycleState, pod: Pod) -> Demand | None:
+def asked(state: CycleState, pod: Pod) -> NumaDemand | None:
     """As PreFilter found it, where a profile has the plugin there."""
-    demand: Demand | None = state.read(STATE, None)
+    demand: NumaDemand | None = state.read(STATE, None)
     return demand or demand_of(pod)
 
 

@@ -18,19 +18,19 @@ from moorage.api.requests import CPU
 from moorage.contrib.topology_match.aligning import Stock
 from moorage.contrib.topology_match.args import BALANCED_ALLOCATION, LEAST_ALLOCATED, MOST_ALLOCATED
 from moorage.contrib.topology_match.columns import ZoneColumns, ZoneSet, zone_sets
-from moorage.contrib.topology_match.demands import Request
+from moorage.contrib.topology_match.demands import ZoneRequest
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray
 
 BEST = 100
 Weights = Mapping[str, int]
 Zone = Mapping[str, FloatArray]
 """Resource → what one zone of each node has available."""
-Strategy = Callable[[Request, Zone, Weights], FloatArray]
+Strategy = Callable[[ZoneRequest, Zone, Weights], FloatArray]
 """Points of a zone, one entry per node; whole numbers."""
 
 
 def node_scores(
-    strategy: Strategy, requests: Sequence[Request], stock: Stock, zones: IntArray, weights: Weights
+    strategy: Strategy, requests: Sequence[ZoneRequest], stock: Stock, zones: IntArray, weights: Weights
 ) -> FloatArray:
     """The mean of what the requests get. One that names nothing has nothing to align. `zones` is how many a
     node has."""
@@ -49,16 +49,16 @@ def node_scores(
     return mean
 
 
-def least_allocated(request: Request, zone: Zone, weights: Weights) -> FloatArray:
+def least_allocated(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatArray:
     return _weighted(request, zone, weights, lambda want, have: (have - want) * BEST)
 
 
-def most_allocated(request: Request, zone: Zone, weights: Weights) -> FloatArray:
+def most_allocated(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatArray:
     return _weighted(request, zone, weights, lambda want, have: np.full(have.shape, want * BEST))
 
 
 def _weighted(
-    request: Request, zone: Zone, weights: Weights, share: Callable[[float, FloatArray], FloatArray]
+    request: ZoneRequest, zone: Zone, weights: Weights, share: Callable[[float, FloatArray], FloatArray]
 ) -> FloatArray:
     """The weighted mean; nothing for a resource of which there is too little, or none."""
     total, sum_of_weights = np.zeros(len(zone[request.amounts[0][0]])), 0
@@ -73,7 +73,7 @@ def _weighted(
     return mean
 
 
-def balanced_allocation(request: Request, zone: Zone, weights: Weights) -> FloatArray:
+def balanced_allocation(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatArray:
     """1 less the variance of the shares that are used; weights have no part in it. A single share varies by
     nothing."""
     shares = []
@@ -101,7 +101,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def least_numa_scores(
-    columns: ZoneColumns, places: IntArray, requests: Sequence[Request], stock: Stock
+    columns: ZoneColumns, places: IntArray, requests: Sequence[ZoneRequest], stock: Stock
 ) -> IntArray:
     scores = np.zeros(len(places), dtype=np.int64)
     numbers, layouts = columns.fact("layout")[places], columns.layouts()
@@ -116,7 +116,9 @@ def least_numa_scores(
     return scores
 
 
-def _scores(sets: Sequence[ZoneSet], requests: Sequence[Request], stock: Stock, step: IntArray) -> IntArray:
+def _scores(
+    sets: Sequence[ZoneSet], requests: Sequence[ZoneRequest], stock: Stock, step: IntArray
+) -> IntArray:
     """For nodes of one layout. What a request gets is missing for the next one."""
     most = np.zeros(len(step), dtype=np.int64)
     near, fits = np.ones((2, len(step)), dtype=np.bool_)
@@ -144,7 +146,7 @@ def _scores(sets: Sequence[ZoneSet], requests: Sequence[Request], stock: Stock, 
 
 
 def _fits(
-    request: Request, stock: Stock, bound: dict[str, BoolArray], zones: tuple[int, ...], rows: IntArray
+    request: ZoneRequest, stock: Stock, bound: dict[str, BoolArray], zones: tuple[int, ...], rows: IntArray
 ) -> BoolArray:
     """Which of these nodes have what is asked for in these zones. Each zone has to report all of it."""
     fits = np.ones(len(rows), dtype=np.bool_)

@@ -51,7 +51,7 @@ class Zone(NamedTuple):
     attributes: Mapping[str, str]
 
 
-class Topology(NamedTuple):
+class ZoneTopology(NamedTuple):
     manager: TopologyManager
     zones: tuple[Zone, ...]
     """In the order of their ids."""
@@ -64,13 +64,13 @@ class Topology(NamedTuple):
         return {name for zone in self.zones for name in zone.available}
 
 
-def read_topology(obj: Unstructured) -> Topology:
+def read_topology(obj: Unstructured) -> ZoneTopology:
     found: dict[int, Mapping[str, Any]] = {}
     for zone in obj.get("zones") or ():
         if zone.get("type") == "Node" and (number := zone_id(zone.get("name", ""))) is not None:
             found[number] = zone
     zones = tuple(_zone(number, found[number], sorted(found)) for number in sorted(found))
-    return Topology(_manager(obj), zones, _attributes(obj.raw), obj.annotations)
+    return ZoneTopology(_manager(obj), zones, _attributes(obj.raw), obj.annotations)
 
 
 def zone_id(name: str) -> int | None:

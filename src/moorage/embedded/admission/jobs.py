@@ -7,7 +7,7 @@ from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy
 from moorage.embedded.admission.workloads import check_selector, check_template, fill_in_template
 from moorage.store.objects import Raw, with_meta
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
@@ -52,7 +52,7 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
     return spec
 
 
-def _admit_job(raw: Raw, cluster: Cluster) -> Raw:
+def _admit_job(raw: Raw, cluster: StoreCluster) -> Raw:
     """Its labels are those of its template, and its pods are distinguished from all others by its UID."""
     given = raw["spec"]["template"]["metadata"].get("labels")
     if given and not raw["metadata"].get("labels"):

@@ -25,7 +25,7 @@ from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy
 from moorage.store import refusals, rules
 from moorage.store.objects import Raw
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 _CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -186,7 +186,7 @@ def _default(raw: Raw) -> Raw:
     return {**raw, "spec": _fill_in_spec(raw.get("spec") or {})}
 
 
-def _admit(raw: Raw, cluster: Cluster) -> Raw:
+def _admit(raw: Raw, cluster: StoreCluster) -> Raw:
     spec, labels = dict(raw["spec"]), raw["metadata"].get("labels") or {}
     _admit_priority(raw["metadata"]["name"], spec, cluster)
     if spec.get("affinity"):
@@ -199,7 +199,7 @@ def _admit(raw: Raw, cluster: Cluster) -> Raw:
     return {**raw, "spec": spec, "status": rules.pod_status(status, spec)}
 
 
-def _admit_priority(pod: str, spec: Raw, cluster: Cluster) -> None:
+def _admit_priority(pod: str, spec: Raw, cluster: StoreCluster) -> None:
     """From the class; a number or policy of the pod's own must be what the class says."""
     given, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
     rules.fill_in_priority(pod, spec, cluster.every(resources.PRIORITY_CLASSES))
@@ -257,7 +257,7 @@ def _check_update(new: Raw, old: Raw, problems: Problems) -> None:
     pod_updates.check_update(new["spec"], old["spec"], problems)
 
 
-def _carry(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+def _carry(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
     """Priority is decided once."""
     spec, before = dict(new["spec"]), old["spec"]
     for field in ("priority", "preemptionPolicy"):

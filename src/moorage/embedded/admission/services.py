@@ -12,7 +12,7 @@ from moorage.embedded.admission.containers import PROTOCOLS
 from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_labels
 from moorage.store.objects import Raw
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 ADDRESSES = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
@@ -44,11 +44,11 @@ def _fill_in_port(given: Raw) -> Raw:
     return port
 
 
-def _admit(raw: Raw, cluster: Cluster) -> Raw:
+def _admit(raw: Raw, cluster: StoreCluster) -> Raw:
     return {**raw, "spec": _with_node_ports(_with_address(raw["spec"], cluster), cluster)}
 
 
-def _carry(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+def _carry(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
     """An address stays while the type needs one."""
     spec, before = dict(new["spec"]), old["spec"]
     if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
@@ -66,7 +66,7 @@ def _keep_node_port(port: Raw, given: dict[Any, int | None]) -> Raw:
     return {**port, "nodePort": known} if known and not port.get("nodePort") else port
 
 
-def _with_address(spec: Raw, cluster: Cluster) -> Raw:
+def _with_address(spec: Raw, cluster: StoreCluster) -> Raw:
     if spec["type"] == "ExternalName":
         return spec
     if not spec.get("clusterIP"):
@@ -82,7 +82,7 @@ def _with_address(spec: Raw, cluster: Cluster) -> Raw:
     }
 
 
-def _with_node_ports(spec: Raw, cluster: Cluster) -> Raw:
+def _with_node_ports(spec: Raw, cluster: StoreCluster) -> Raw:
     if spec["type"] not in _WITH_NODE_PORTS or all(port.get("nodePort") for port in spec.get("ports") or ()):
         return spec
     taken = {

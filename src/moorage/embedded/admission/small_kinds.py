@@ -15,7 +15,7 @@ from moorage.embedded.admission.syntax import check_amount
 from moorage.embedded.admission.workloads import check_share, limit_share
 from moorage.store import refusals
 from moorage.store.objects import Raw, with_meta
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -37,7 +37,7 @@ def _default_class(raw: Raw) -> Raw:
     return {"value": 0, "preemptionPolicy": "PreemptLowerPriority", **raw}
 
 
-def _admit_class(raw: Raw, cluster: Cluster) -> Raw:
+def _admit_class(raw: Raw, cluster: StoreCluster) -> Raw:
     """There is one default at most."""
     if raw.get("globalDefault"):
         name = raw["metadata"]["name"]
@@ -48,7 +48,7 @@ def _admit_class(raw: Raw, cluster: Cluster) -> Raw:
     return raw
 
 
-def _carry_class(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+def _carry_class(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
     return _admit_class(new, cluster)
 
 
@@ -251,14 +251,14 @@ def _default_namespace(raw: Raw) -> Raw:
     return with_meta(raw, labels={**(meta.get("labels") or {}), _NAME_LABEL: meta["name"]})
 
 
-def _admit_namespace(raw: Raw, cluster: Cluster) -> Raw:
+def _admit_namespace(raw: Raw, cluster: StoreCluster) -> Raw:
     finalizers = list(raw["spec"].get("finalizers") or ())
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")
     return {**raw, "spec": {**raw["spec"], "finalizers": finalizers}}
 
 
-def _carry_namespace(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+def _carry_namespace(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
     """The spec of a namespace changes through its finalize subresource only."""
     return {**new, "spec": old.get("spec") or {}}
 

@@ -11,7 +11,7 @@ from moorage.embedded.admission.problems import POSITIVE, Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_label_selector, check_node_selector
 from moorage.embedded.admission.syntax import amount
 from moorage.store.objects import Raw
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -41,7 +41,7 @@ def _default_claim(raw: Raw) -> Raw:
     return {**raw, "spec": fill_in_claim_spec(raw.get("spec"))}
 
 
-def _admit_claim(raw: Raw, cluster: Cluster) -> Raw:
+def _admit_claim(raw: Raw, cluster: StoreCluster) -> Raw:
     """A claim that names no class gets the default one: the newest, where several are marked."""
     if raw["spec"].get("storageClassName") is not None:
         return raw

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import Problems
 from moorage.store.objects import Raw
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 ORPHAN = "orphan"
@@ -23,11 +23,11 @@ def _same(raw: Raw) -> Raw:
     return raw
 
 
-def _as_created(raw: Raw, cluster: Cluster) -> Raw:
+def _as_created(raw: Raw, cluster: StoreCluster) -> Raw:
     return raw
 
 
-def _as_updated(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+def _as_updated(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
     return new
 
 
@@ -51,9 +51,9 @@ class KindStrategy:
     """Set defaults whenever an object is read from a client."""
     default_status: Callable[[Raw], Raw] = _same
     """As `default`, for a write to the status."""
-    admit: Callable[[Raw, Cluster], Raw] = _as_created
+    admit: Callable[[Raw, StoreCluster], Raw] = _as_created
     """Complete a new object with values that depend on the cluster, or reject it."""
-    carry: Callable[[Raw, Raw, Cluster], Raw] = _as_updated
+    carry: Callable[[Raw, Raw, StoreCluster], Raw] = _as_updated
     """Copy fields into the new state that an update omits or cannot change."""
     check: Callable[[Raw, Problems], None] = _fine
     check_new: Callable[[Raw, Problems], None] = _fine

@@ -24,7 +24,7 @@ from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_metadata, check_metadata_update
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored
-from moorage.store.rules import Cluster
+from moorage.store.rules import StoreCluster
 from moorage.store.schemas import TYPE_FIELDS, Definition, Library, ListOf, MapOf, Plain, Ref, Type, library
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -162,7 +162,7 @@ class StrictRules:
         check_types(resource, raw)
         return without_nulls(raw)
 
-    def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:
+    def created(self, resource: Resource, raw: Raw, cluster: StoreCluster, *, keep_status: bool) -> Raw:
         kind = self._strategies.get((resource.group, resource.plural), _PLAIN)
         if not keep_status and kind.first_status is not None:
             raw = {**raw, "status": kind.first_status}
@@ -176,7 +176,7 @@ class StrictRules:
             raise problems.refusal(resource, meta["name"])
         return raw
 
-    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: Cluster) -> Raw:
+    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: StoreCluster) -> Raw:
         resource, old = current.resource, current.raw
         kind = self._strategies.get((resource.group, resource.plural), _PLAIN)
         problems = Problems()

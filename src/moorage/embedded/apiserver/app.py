@@ -26,16 +26,16 @@ from moorage.embedded.apiserver import (
     urls,
     writes,
 )
-from moorage.embedded.apiserver.authentication import Guard, Signer, read_headers
-from moorage.embedded.apiserver.calls import Call, not_allowed, stored_fields
-from moorage.embedded.apiserver.presentation import Presenter, Printer, presenter
+from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner, read_headers
+from moorage.embedded.apiserver.calls import ApiCall, not_allowed, stored_fields
+from moorage.embedded.apiserver.presentation import Presenter, TablePrinter, presenter
 from moorage.embedded.apiserver.urls import Path
 from moorage.embedded.apiserver.watches import Pacer, WatchStream
-from moorage.embedded.catalog.kinds import Catalog, Served
+from moorage.embedded.catalog.kinds import Catalog, ServedKind
 from moorage.embedded.http import (
-    Answer,
+    ApiRequest,
     Endpoint,
-    Request,
+    ServerAnswer,
     json_answer,
     page_not_found,
     refusal_answer,
@@ -49,7 +49,7 @@ from moorage.telemetry import logs
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 _MAJOR, _MINOR, _PATCH = "1", "36", "4"
 """The release whose API is served."""
-Handler: TypeAlias = Callable[[Call], Answer]
+Handler: TypeAlias = Callable[[ApiCall], ServerAnswer]
 _OBJECTS: dict[str, Handler] = {
     "get": calls.get,
     "list": calls.list_,
@@ -78,13 +78,13 @@ _log = logs.get(__name__)
 _INCLUDES = ("None", "Metadata", "Object")
 
 
-class Health:
+class ServerHealth:
     """`ready` says why the server should get no requests yet, or nothing."""
 
     def __init__(self, ready: Callable[[], str] | None = None) -> None:
         self._ready = ready
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         if request.method not in ("GET", "HEAD"):
             return None
         if request.path in _HEALTH:
@@ -93,7 +93,7 @@ class Health:
         return _version() if request.path == "/version" else None
 
 
-def _version() -> Answer:
+def _version() -> ServerAnswer:
     release = f"v{_MAJOR}.{_MINOR}.{_PATCH}+moorage-{VERSION}"
     return json_answer(
         {
@@ -113,14 +113,14 @@ def _version() -> Answer:
 class Dispatcher:
     """Finds the served kind and the handler of a request."""
 
-    def __init__(self, catalog: Catalog, signer: Signer) -> None:
+    def __init__(self, catalog: Catalog, signer: TokenSigner) -> None:
         self._catalog = catalog
         self._subresources: dict[str, dict[str, Handler]] = {
             **_SUBRESOURCES,
             "token": {"create": signer.create},
         }
 
-    def served(self, path: Path) -> Served | None:
+    def served(self, path: Path) -> ServedKind | None:
         """The kind that a path is about; None if it is not served, or not in this scope."""
         served = self._catalog.find(path.group, path.version, path.plural)
         if served is None:
@@ -131,7 +131,7 @@ class Dispatcher:
             return None
         return served
 
-    def handler(self, served: Served, path: Path, verb: str) -> Handler:
+    def handler(self, served: ServedKind, path: Path, verb: str) -> Handler:
         """What to call; 404 for an unknown subresource, 405 for a verb that is not served."""
         if path.subresource:
             return self._of_subresource(served, path.subresource, verb)
@@ -143,7 +143,7 @@ class Dispatcher:
             raise not_allowed()
         return _OBJECTS[verb]
 
-    def _of_subresource(self, served: Served, name: str, verb: str) -> Handler:
+    def _of_subresource(self, served: ServedKind, name: str, verb: str) -> Handler:
         declared = served.subresource(name)
         handlers = self._subresources.get(name)
         if declared is None or handlers is None:
@@ -152,7 +152,7 @@ class Dispatcher:
             raise not_allowed()
         return handlers[verb]
 
-    def _bindings(self, path: Path) -> Served | None:
+    def _bindings(self, path: Path) -> ServedKind | None:
         """The older way to bind: POST to a resource of its own, with the pod's name in the object."""
         if (path.group, path.version, path.plural) != ("", "v1", "bindings") or not path.namespace:
             return None
@@ -160,7 +160,7 @@ class Dispatcher:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """Limits of one server."""
 
     watches: int = 5_000
@@ -184,23 +184,23 @@ class ApiServer:
         catalog: Catalog,
         clock: Clock,
         *,
-        guard: Guard,
-        signer: Signer,
+        guard: ApiGuard,
+        signer: TokenSigner,
         endpoints: Sequence[Endpoint] = (),
-        printer: Printer | None = None,
+        printer: TablePrinter | None = None,
         ready: Callable[[], str] | None = None,
         offload: messages.Offload | None = None,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
     ) -> None:
         self.guard = guard
         self.closing = False
         self._store = store
         self._clock = clock
         self._dispatcher = Dispatcher(catalog, signer)
-        self._endpoints: tuple[Endpoint, ...] = (Health(ready), *endpoints)
+        self._endpoints: tuple[Endpoint, ...] = (ServerHealth(ready), *endpoints)
         self._printer = printer
         self._offload = offload
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._streams: dict[WatchStream, None] = {}
         self._pacer = Pacer(clock)
 
@@ -229,7 +229,7 @@ class ApiServer:
         abort = scope.get("moorage.abort")
         await messages.send_answer(send, result, headers, self._offload, self._clock, abort)
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: ApiRequest) -> ServerAnswer:
         """Answer a request of this process, other than a watch, as if it came over HTTP.
 
         The caller is trusted: `request.user` is not authenticated. What a write causes in the same process,
@@ -251,16 +251,18 @@ class ApiServer:
         for stream in tuple(self._streams):
             stream.end()
 
-    async def _handle(self, scope: Any, headers: Mapping[str, str], receive: Any) -> Answer | WatchStream:
+    async def _handle(
+        self, scope: Any, headers: Mapping[str, str], receive: Any
+    ) -> ServerAnswer | WatchStream:
         method, path = scope["method"], scope["path"]
         user = self.guard.admit(method, path, headers, scope.get("moorage.user"))
         urls.check_path(scope.get("raw_path") or b"")
         body = await messages.read_body(receive, headers, self._clock)
         query = urls.parse_query(scope["query_string"])
-        request = Request(method, path, query, headers, body, user)
+        request = ApiRequest(method, path, query, headers, body, user)
         return await self._settled(self._respond(request, scope.get("moorage.abort")))
 
-    async def _settled(self, result: Answer | WatchStream) -> Answer | WatchStream:
+    async def _settled(self, result: ServerAnswer | WatchStream) -> ServerAnswer | WatchStream:
         """Return the result when everything that it shows is durable."""
         if self._store.durability.version < self._store.version:
             try:
@@ -271,7 +273,7 @@ class ApiServer:
                 raise
         return result
 
-    def _respond(self, request: Request, abort: Callable[[], object] | None) -> Answer | WatchStream:
+    def _respond(self, request: ApiRequest, abort: Callable[[], object] | None) -> ServerAnswer | WatchStream:
         """Do the whole work on a request in one step of the loop."""
         parsed, query, headers = urls.parse_path(request.path), request.query, request.headers
         served = self._dispatcher.served(parsed) if parsed is not None else None
@@ -284,19 +286,19 @@ class ApiServer:
         handler = self._dispatcher.handler(served, parsed, verb)
         content_type = headers.get("content-type", "")
         wall = self._clock.wall
-        call = Call(
+        call = ApiCall(
             self._store, served, parsed, verb, query, request.body, content_type, present, request.user, wall
         )
         return handler(call)
 
-    def _ask_endpoints(self, request: Request) -> Answer:
+    def _ask_endpoints(self, request: ApiRequest) -> ServerAnswer:
         for endpoint in self._endpoints:
             answer = endpoint.answer(request)
             if answer is not None:
                 return answer
         raise page_not_found()
 
-    def _presenter(self, served: Served, query: Mapping[str, str], accept: str) -> Presenter:
+    def _presenter(self, served: ServedKind, query: Mapping[str, str], accept: str) -> Presenter:
         form = presentation.form_of(accept)
         include = query.get("includeObject") or "Metadata"
         if include not in _INCLUDES:
@@ -305,7 +307,7 @@ class ApiServer:
 
     def _watch(
         self,
-        served: Served,
+        served: ServedKind,
         path: Path,
         query: Mapping[str, str],
         present: Presenter,
@@ -356,7 +358,7 @@ class ApiServer:
             del self._streams[stream]
 
 
-def _refused(error: ApiError | RecursionError) -> Answer:
+def _refused(error: ApiError | RecursionError) -> ServerAnswer:
     if isinstance(error, RecursionError):
         error = refusals.bad_request("the request is nested too deeply")
     return refusal_answer(error)

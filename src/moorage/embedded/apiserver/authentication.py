@@ -19,8 +19,8 @@ from jwt.types import Options
 from moorage.api import resources
 from moorage.api.errors import ApiError
 from moorage.api.meta import Int64, Record
-from moorage.embedded.apiserver.calls import Call, convert
-from moorage.embedded.http import ADMIN, ANONYMOUS, Answer, json_answer
+from moorage.embedded.apiserver.calls import ApiCall, convert
+from moorage.embedded.http import ADMIN, ANONYMOUS, ServerAnswer, json_answer
 from moorage.serving.certificates import User
 from moorage.store import refusals
 from moorage.store.objects import timestamp
@@ -52,7 +52,7 @@ class TokenRequest(Record):
     spec: TokenRequestSpec = TokenRequestSpec()
 
 
-class Signer:
+class TokenSigner:
     """Creates and verifies tokens. `wall` returns Unix seconds; `secret` has at least 32 bytes."""
 
     def __init__(self, secret: bytes, wall: Callable[[], float]) -> None:
@@ -85,7 +85,7 @@ class Signer:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         return User(subject, groups)
 
-    def create(self, call: Call) -> Answer:
+    def create(self, call: ApiCall) -> ServerAnswer:
         """POST serviceaccounts/<name>/token."""
         account = call.current()
         raw = call.read_object()
@@ -128,10 +128,10 @@ def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-class Guard:
+class ApiGuard:
     """Authenticates the requests of one server. `hosts` are the allowed Host headers; None allows any."""
 
-    def __init__(self, token: str, signer: Signer, hosts: Iterable[str] | None = None) -> None:
+    def __init__(self, token: str, signer: TokenSigner, hosts: Iterable[str] | None = None) -> None:
         self.hosts = None if hosts is None else frozenset(hosts)
         self._token = token.encode()
         self._signer = signer

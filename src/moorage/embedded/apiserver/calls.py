@@ -16,8 +16,8 @@ from moorage.api.selectors import parse_field_selector
 from moorage.embedded.apiserver import bodies, urls
 from moorage.embedded.apiserver.presentation import Presenter
 from moorage.embedded.apiserver.urls import Path
-from moorage.embedded.catalog.kinds import Served
-from moorage.embedded.http import Answer
+from moorage.embedded.catalog.kinds import ServedKind
+from moorage.embedded.http import ServerAnswer
 from moorage.serving.certificates import User
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored
@@ -31,11 +31,11 @@ _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     """One request. `verb` is the API's: get, list, watch, create, update, patch, delete, deletecollection."""
 
     store: Store
-    served: Served
+    served: ServedKind
     path: Path
     verb: str
     query: Mapping[str, str]
@@ -64,8 +64,8 @@ class Call:
         strict = urls.field_validation(self.query) == "Strict"
         return bodies.read_object(self.body, self.content_type, strict=strict)
 
-    def answer(self, stored: Stored, status: int = 200) -> Answer:
-        return Answer(status, self.presenter.object(stored), headers=self.warning_headers())
+    def answer(self, stored: Stored, status: int = 200) -> ServerAnswer:
+        return ServerAnswer(status, self.presenter.object(stored), headers=self.warning_headers())
 
     def warning_headers(self) -> tuple[tuple[str, str], ...]:
         warnings = [*filter(None, (self.served.warning,)), *self.warnings]
@@ -86,12 +86,12 @@ def convert(raw: Raw, kind: type[T], named: str) -> T:
         raise refusals.bad_request(f"the {named} is not readable: {error}") from error
 
 
-def success(status: int = 200, details: Raw | None = None) -> Answer:
+def success(status: int = 200, details: Raw | None = None) -> ServerAnswer:
     """A Status of success."""
     body: dict[str, Any] = {**_SUCCESS, **({"details": details} if details else {})}
     if status != 200:
         body["code"] = status
-    return Answer(status, msgspec.json.encode(body))
+    return ServerAnswer(status, msgspec.json.encode(body))
 
 
 def not_allowed() -> ApiError:
@@ -99,7 +99,7 @@ def not_allowed() -> ApiError:
     return refusals.failure(405, "MethodNotAllowed", message)
 
 
-def check_namespace(store: Store, served: Served, namespace: str, name: str) -> None:
+def check_namespace(store: Store, served: ServedKind, namespace: str, name: str) -> None:
     """New objects need a namespace that is there and stays."""
     try:
         found = store.get(resources.NAMESPACES, namespace)
@@ -118,11 +118,11 @@ def check_namespace(store: Store, served: Served, namespace: str, name: str) -> 
         )
 
 
-def get(call: Call) -> Answer:
+def get(call: ApiCall) -> ServerAnswer:
     return call.answer(call.current())
 
 
-def list_(call: Call) -> Answer:
+def list_(call: ApiCall) -> ServerAnswer:
     options = urls.list_options(call.query, watch=False)
     listing = call.store.list(
         call.resource,
@@ -134,10 +134,10 @@ def list_(call: Call) -> Answer:
         limit=options.limit,
         page=options.page,
     )
-    return Answer(200, call.presenter.list(listing), headers=call.warning_headers())
+    return ServerAnswer(200, call.presenter.list(listing), headers=call.warning_headers())
 
 
-def stored_fields(served: Served, field_selector: str) -> str:
+def stored_fields(served: ServedKind, field_selector: str) -> str:
     """A field selector in the names of the stored form."""
     if served.view is None or not field_selector:
         return field_selector

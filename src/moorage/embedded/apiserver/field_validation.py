@@ -13,9 +13,9 @@ from typing import Any
 from moorage.api.errors import ApiError
 from moorage.api.meta import StatusCause
 from moorage.embedded.apiserver import urls
-from moorage.embedded.apiserver.calls import Call
+from moorage.embedded.apiserver.calls import ApiCall
 from moorage.embedded.catalog.crds.schemas import OF_EVERY_OBJECT
-from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.catalog.kinds import ServedKind
 from moorage.store import refusals
 from moorage.store.objects import Raw
 from moorage.store.schemas import TYPE_FIELDS, Definition, Field, Library, ListOf, MapOf, Ref, Type, library
@@ -24,7 +24,7 @@ STRICT = "strict decoding error: "
 """What precedes the list of unknown fields in the refusal."""
 
 
-def unknown_fields(served: Served, raw: Raw) -> list[str]:
+def unknown_fields(served: ServedKind, raw: Raw) -> list[str]:
     """One `unknown field "spec.foo"` for each, in the order of the object."""
     if served.custom:
         known = served.schema
@@ -33,7 +33,7 @@ def unknown_fields(served: Served, raw: Raw) -> list[str]:
     return [] if definition is None else [_unknown(path) for path in _outside(library(), definition, raw, "")]
 
 
-def _definition(served: Served) -> Definition | None:
+def _definition(served: ServedKind) -> Definition | None:
     resource = served.resource
     return None if served.custom else library().kind(resource.api_version, resource.kind)
 
@@ -95,11 +95,11 @@ def _outside_schema(value: Any, schema: Raw, path: str, root: bool = False) -> I
                 yield here
 
 
-def wanted(call: Call) -> bool:
+def wanted(call: ApiCall) -> bool:
     return urls.field_validation(call.query) in ("Strict", "Warn")
 
 
-def check(call: Call, raw: Raw) -> None:
+def check(call: ApiCall, raw: Raw) -> None:
     """For the object in a body; a 400 if it is refused."""
     unknown = unknown_fields(call.served, raw) if wanted(call) else []
     if unknown and _is_strict(call):
@@ -109,7 +109,7 @@ def check(call: Call, raw: Raw) -> None:
     call.warnings += unknown
 
 
-def check_patched(call: Call, before: Raw, after: Raw) -> None:
+def check_patched(call: ApiCall, before: Raw, after: Raw) -> None:
     """For the outcome of a patch; a 422 if it is refused. Only what the patch has added counts."""
     unknown = unknown_fields(call.served, after) if wanted(call) else []
     if unknown:
@@ -120,11 +120,11 @@ def check_patched(call: Call, before: Raw, after: Raw) -> None:
     call.warnings += unknown
 
 
-def _is_strict(call: Call) -> bool:
+def _is_strict(call: ApiCall) -> bool:
     return urls.field_validation(call.query) == "Strict"
 
 
-def _invalid_patch(call: Call, problem: str) -> ApiError:
+def _invalid_patch(call: ApiCall, problem: str) -> ApiError:
     resource, name = call.served.resource, call.path.name
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     message = f'{kind} "{name}" is invalid: patch: Invalid value: {problem}'

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from moorage.api.errors import ApiError
 from moorage.embedded.apiserver import bodies, presentation
-from moorage.embedded.http import JSON, Answer
+from moorage.embedded.http import JSON, ServerAnswer
 from moorage.framework.ports import Clock
 from moorage.store import refusals
 
@@ -88,7 +88,7 @@ def _too_slow() -> ApiError:
 
 async def send_answer(
     send: Any,
-    answer: Answer,
+    answer: ServerAnswer,
     headers: Mapping[str, str],
     offload: Offload | None,
     clock: Clock,
@@ -131,7 +131,7 @@ async def send_patiently(
             watchdog.cancel()
 
 
-def _headers(answer: Answer) -> list[tuple[bytes, bytes]]:
+def _headers(answer: ServerAnswer) -> list[tuple[bytes, bytes]]:
     if answer.content_type == JSON and not answer.headers:
         return _JSON_HEADERS
     named = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]

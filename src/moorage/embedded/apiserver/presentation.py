@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from moorage.api.errors import ApiError
-from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.catalog.kinds import ServedKind
 from moorage.embedded.http import status_json
 from moorage.framework.ports import BOOKMARK
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored
-from moorage.store.reading import Event, Listing
+from moorage.store.reading import StoreEvent, StoreListing
 
 OBJECT, TABLE, METADATA = "object", "table", "metadata"
 _TYPES = frozenset({"application/json", "application/*", "*/*"})
@@ -34,18 +34,18 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _encode = msgspec.json.encode
 
 
-class Form(NamedTuple):
+class ObjectForm(NamedTuple):
     """The form, and for other forms than the object the version of meta.k8s.io."""
 
     kind: str
     version: str = "v1"
 
 
-AS_IT_IS = Form(OBJECT)
+AS_IT_IS = ObjectForm(OBJECT)
 
 
 @lru_cache(maxsize=256)
-def form_of(accept: str) -> Form:
+def form_of(accept: str) -> ObjectForm:
     """The first form in the Accept header that is served; 406 if there is none.
 
     Protobuf is passed over, so clients that prefer it and accept JSON too get JSON.
@@ -60,7 +60,7 @@ def form_of(accept: str) -> Form:
     raise refusals.failure(406, "NotAcceptable", message)
 
 
-def _clause(clause: str) -> Form | None:
+def _clause(clause: str) -> ObjectForm | None:
     kind, *rest = (part.strip() for part in clause.split(";"))
     if kind.lower() not in _TYPES:
         return None
@@ -73,7 +73,7 @@ def _clause(clause: str) -> Form | None:
     version = parameters.get("v", "v1")
     if view not in _VIEWS or version not in _VERSIONS or parameters.get("g", "meta.k8s.io") != "meta.k8s.io":
         return None
-    return Form(_VIEWS[view], version)
+    return ObjectForm(_VIEWS[view], version)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
@@ -84,12 +84,12 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return False
 
 
-class Printer(Protocol):
+class TablePrinter(Protocol):
     """Makes Tables; the catalog's printing does."""
 
     def __call__(
         self,
-        served: Served,
+        served: ServedKind,
         raws: Sequence[Raw],
         now: float,
         include: Any,
@@ -102,7 +102,7 @@ class Printer(Protocol):
 class Presenter:
     """The plain form: objects as they are served."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServedKind) -> None:
         self._view = served.view
         self._api_version, self._kind = served.resource.api_version, served.resource.kind
         self._list_kind = served.list_name
@@ -110,12 +110,12 @@ class Presenter:
     def object(self, stored: Stored) -> bytes:
         return stored.encoded if self._view is None else _encode(self._view.outward(stored.raw))
 
-    def list(self, listing: Listing) -> bytes:
+    def list(self, listing: StoreListing) -> bytes:
         head = {"kind": self._list_kind, "apiVersion": self._api_version, "metadata": list_meta(listing)}
         items = b",".join([self.object(stored) for stored in listing.items])
         return b"".join((_encode(head)[:-1], b',"items":[', items, b"]}"))
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: StoreEvent) -> bytes:
         """One line of a watch."""
         if event.stored is None:
             return self._line(BOOKMARK, _encode(self._bookmark(event)))
@@ -128,7 +128,7 @@ class Presenter:
     def _line(self, type_: str, encoded: bytes) -> bytes:
         return b'{"type":"%b","object":%b}\n' % (type_.encode(), encoded)
 
-    def _bookmark(self, event: Event) -> Raw:
+    def _bookmark(self, event: StoreEvent) -> Raw:
         meta: Raw = {"resourceVersion": str(event.version), "creationTimestamp": None}
         if event.initial_events_end:
             meta["annotations"] = {_INITIAL_EVENTS_END: "true"}
@@ -141,7 +141,7 @@ class Presenter:
 class MetadataPresenter(Presenter):
     """PartialObjectMetadata: what is common to all kinds."""
 
-    def __init__(self, served: Served, version: str) -> None:
+    def __init__(self, served: ServedKind, version: str) -> None:
         super().__init__(served)
         self._api_version = f"meta.k8s.io/{version}"
         self._kind, self._list_kind = "PartialObjectMetadata", "PartialObjectMetadataList"
@@ -155,7 +155,7 @@ class TablePresenter(Presenter):
     """Tables as kubectl prints them. In a watch only the first one carries the columns."""
 
     def __init__(
-        self, served: Served, version: str, printer: Printer, include: str, wall: Callable[[], float]
+        self, served: ServedKind, version: str, printer: TablePrinter, include: str, wall: Callable[[], float]
     ) -> None:
         super().__init__(served)
         self._served, self._printer, self._include, self._wall = served, printer, include, wall
@@ -166,11 +166,11 @@ class TablePresenter(Presenter):
         meta = {"resourceVersion": stored.resource_version}
         return _encode(self._table([self._outward(stored)], meta))
 
-    def list(self, listing: Listing) -> bytes:
+    def list(self, listing: StoreListing) -> bytes:
         raws = [self._outward(stored) for stored in listing.items]
         return _encode(self._table(raws, list_meta(listing)))
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: StoreEvent) -> bytes:
         if event.stored is None:
             meta = self._bookmark(event)["metadata"]
             line = self._line(BOOKMARK, _encode(self._table([], meta)))
@@ -184,7 +184,7 @@ class TablePresenter(Presenter):
         return {**table, "apiVersion": self._version}
 
 
-def list_meta(listing: Listing) -> Raw:
+def list_meta(listing: StoreListing) -> Raw:
     meta: Raw = {"resourceVersion": str(listing.version)}
     if listing.next_page:
         meta["continue"] = listing.next_page
@@ -194,7 +194,11 @@ def list_meta(listing: Listing) -> Raw:
 
 
 def presenter(
-    served: Served, form: Form, include: str, printer: Printer | None, wall: Callable[[], float]
+    served: ServedKind,
+    form: ObjectForm,
+    include: str,
+    printer: TablePrinter | None,
+    wall: Callable[[], float],
 ) -> Presenter:
     """The presenter of one request. Without a printer there are no Tables, and objects come as they are."""
     if form.kind == METADATA:

@@ -13,10 +13,10 @@ from moorage.api.pod import Pod
 from moorage.api.selectors import compile_label_selector, selector_from_labels
 from moorage.api.workloads import PodDisruptionBudget
 from moorage.embedded.apiserver import bodies
-from moorage.embedded.apiserver.calls import Call, convert, success
-from moorage.embedded.apiserver.writes import DeleteOptions, checked, remove
+from moorage.embedded.apiserver.calls import ApiCall, convert, success
+from moorage.embedded.apiserver.writes import DeleteRequest, checked, remove
 from moorage.embedded.catalog.kinds import ScalePaths
-from moorage.embedded.http import Answer, json_answer, text_answer
+from moorage.embedded.http import ServerAnswer, json_answer, text_answer
 from moorage.framework.ports import PatchType
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored, timestamp
@@ -38,7 +38,7 @@ class Target(Record):
     name: str = ""
 
 
-class Binding(Record):
+class BindingBody(Record):
     """v1 Binding, as far as it is read."""
 
     api_version: str = ""
@@ -47,10 +47,10 @@ class Binding(Record):
     target: Target = Target()
 
 
-_decoder = msgspec.json.Decoder(Binding)
+_decoder = msgspec.json.Decoder(BindingBody)
 
 
-def bind(call: Call) -> Answer:
+def bind(call: ApiCall) -> ServerAnswer:
     """POST pods/<name>/binding: most requests of a scheduler, so it is read in one step if it can be."""
     binding = _read(call)
     _check(call, binding)
@@ -67,7 +67,7 @@ def bind(call: Call) -> Answer:
     return _BOUND
 
 
-def log(call: Call) -> Answer:
+def log(call: ApiCall) -> ServerAnswer:
     pod = call.current()
     container = call.query.get("container", "")
     if container and container not in _containers(pod.raw):
@@ -76,18 +76,18 @@ def log(call: Call) -> Answer:
     return text_answer(f"Pod {pod.namespace}/{pod.name} is simulated: no process runs, so there is no log.\n")
 
 
-def _read(call: Call) -> Binding:
+def _read(call: ApiCall) -> BindingBody:
     if bodies.media_type(call.content_type) in ("application/json", ""):
         try:
             return _decoder.decode(call.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # the slow way words the error
-    return convert(call.read_object(), Binding, "Binding")
+    return convert(call.read_object(), BindingBody, "BindingBody")
 
 
-def _check(call: Call, binding: Binding) -> None:
-    if binding.kind not in ("", "Binding"):
-        raise refusals.bad_request(f'{binding.kind[:100]} in version "v1" cannot be handled as a Binding')
+def _check(call: ApiCall, binding: BindingBody) -> None:
+    if binding.kind not in ("", "BindingBody"):
+        raise refusals.bad_request(f'{binding.kind[:100]} in version "v1" cannot be handled as a BindingBody')
     meta = binding.metadata
     if meta.namespace and meta.namespace != call.path.namespace:
         raise refusals.bad_request(
@@ -118,14 +118,14 @@ class Eviction(Record):
 
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    delete_options: DeleteOptions | None = None
+    delete_options: DeleteRequest | None = None
 
 
-def evict(call: Call) -> Answer:
+def evict(call: ApiCall) -> ServerAnswer:
     eviction = convert(call.read_object(), Eviction, "Eviction")
     if eviction.metadata.name and eviction.metadata.name != call.path.name:
         raise refusals.bad_request("name in URL does not match name in Eviction object")
-    options = checked(eviction.delete_options or DeleteOptions())
+    options = checked(eviction.delete_options or DeleteRequest())
     dry_run = call.dry_run or bool(options.dry_run)
     current = call.current()
     pod = current.typed
@@ -144,7 +144,7 @@ def _unprotected(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed", "Pending") or bool(pod.metadata.deletion_timestamp)
 
 
-def _budgets_of(call: Call, pod: Pod) -> list[tuple[Stored, PodDisruptionBudget]]:
+def _budgets_of(call: ApiCall, pod: Pod) -> list[tuple[Stored, PodDisruptionBudget]]:
     found = call.store.list(resources.POD_DISRUPTION_BUDGETS, namespace=pod.namespace).items
     return [(s, s.typed) for s in found if isinstance(s.typed, PodDisruptionBudget) and _covers(s.typed, pod)]
 
@@ -165,7 +165,7 @@ def _may_go_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
     return status.current_healthy >= status.desired_healthy > 0
 
 
-def _take_one(call: Call, pod: Pod, stored: Stored, budget: PodDisruptionBudget, dry_run: bool) -> None:
+def _take_one(call: ApiCall, pod: Pod, stored: Stored, budget: PodDisruptionBudget, dry_run: bool) -> None:
     status, name = budget.status, budget.name
     if status.observed_generation < budget.metadata.generation:
         why = f"The disruption budget {name} is still being processed by the server."
@@ -213,15 +213,15 @@ class Scale(Record):
     spec: ScaleSpec = ScaleSpec()
 
 
-def get_scale(call: Call) -> Answer:
+def get_scale(call: ApiCall) -> ServerAnswer:
     return json_answer(_scale_of(call.current(), _paths(call)))
 
 
-def replace_scale(call: Call) -> Answer:
+def replace_scale(call: ApiCall) -> ServerAnswer:
     return _write(call, call.read_object())
 
 
-def patch_scale(call: Call) -> Answer:
+def patch_scale(call: ApiCall) -> ServerAnswer:
     change, patch_type = bodies.read_patch(call.body, call.content_type)
     if patch_type == PatchType.STRATEGIC:
         patch_type = PatchType.MERGE  # a Scale has no lists, so they mean the same
@@ -231,7 +231,7 @@ def patch_scale(call: Call) -> Answer:
     return _write(call, after)
 
 
-def _write(call: Call, raw: Raw) -> Answer:
+def _write(call: ApiCall, raw: Raw) -> ServerAnswer:
     if raw.get("kind") not in (None, "", "Scale"):
         raise refusals.bad_request(f"{raw['kind']!s:.100} cannot be handled as a Scale")
     scale, paths, name = convert(raw, Scale, "Scale"), _paths(call), call.path.name
@@ -263,7 +263,7 @@ def _write(call: Call, raw: Raw) -> Answer:
     return json_answer(_scale_of(stored, paths))
 
 
-def _paths(call: Call) -> ScalePaths:
+def _paths(call: ApiCall) -> ScalePaths:
     if call.served.scale is None:
         raise refusals.no_subresource(call.served.resource, "scale")
     return call.served.scale

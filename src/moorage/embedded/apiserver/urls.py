@@ -171,7 +171,7 @@ def field_validation(query: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ListOptions:
+class ListQuery:
     """What a list, watch or deletecollection asks for."""
 
     label_selector: str
@@ -186,14 +186,14 @@ class ListOptions:
     timeout: float | None
 
 
-def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
+def list_options(query: Mapping[str, str], *, watch: bool) -> ListQuery:
     """Reads and judges them together, with the rules and sentences of the API server."""
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     page, initial = query.get("continue", ""), flag(query, "sendInitialEvents")
     _check_match(version, match, page, initial, watch)
     limit, timeout = number(query, "limit") or 0, number(query, "timeoutSeconds")
     exact = match == "Exact" or (limit > 0 and not match and version not in ("", "0") and not page)
-    return ListOptions(
+    return ListQuery(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
         resource_version=version,

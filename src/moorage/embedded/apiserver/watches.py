@@ -31,7 +31,7 @@ from moorage.api.errors import ApiError
 from moorage.embedded.apiserver.messages import send_patiently
 from moorage.embedded.apiserver.presentation import Presenter
 from moorage.framework.ports import BOOKMARK, Clock, Timer
-from moorage.store.reading import Event, Subscription
+from moorage.store.reading import StoreEvent, Subscription
 
 Wake: TypeAlias = Callable[[], object]
 
@@ -155,7 +155,7 @@ class WatchStream:
         lines = b"".join([self._presenter.event(event) for event in events if self._wanted(event)])
         return lines, bool(events) or not self._ending
 
-    def _wanted(self, event: Event) -> bool:
+    def _wanted(self, event: StoreEvent) -> bool:
         return self._bookmarks or event.type != BOOKMARK
 
     async def _send(self, send: Send, lines: bytes) -> None:

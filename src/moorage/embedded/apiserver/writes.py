@@ -12,13 +12,13 @@ from moorage.api import resources
 from moorage.api.errors import NotFound
 from moorage.api.meta import Int64, Record
 from moorage.embedded.apiserver import bodies, field_validation, urls
-from moorage.embedded.apiserver.calls import Call, check_namespace, convert, stored_fields, success
-from moorage.embedded.http import Answer
+from moorage.embedded.apiserver.calls import ApiCall, check_namespace, convert, stored_fields, success
+from moorage.embedded.http import ServerAnswer
 from moorage.framework.ports import PatchType
 from moorage.store import refusals, writes
 from moorage.store.objects import Raw, Stored
 from moorage.store.patches import apply_patch
-from moorage.store.reading import Listing
+from moorage.store.reading import StoreListing
 
 _POLICIES = ("Orphan", "Background", "Foreground")
 _GIVE_BACK = frozenset(
@@ -35,7 +35,7 @@ _GIVE_BACK = frozenset(
 """Kinds whose deletion is answered with the object, also when it is gone at once."""
 
 
-def create(call: Call) -> Answer:
+def create(call: ApiCall) -> ServerAnswer:
     raw = call.read_object()
     _check_kind(call, raw)
     field_validation.check(call, raw)
@@ -48,7 +48,7 @@ def create(call: Call) -> Answer:
     return call.answer(stored, 201)
 
 
-def replace(call: Call) -> Answer:
+def replace(call: ApiCall) -> ServerAnswer:
     """Answer a PUT of the object or its status."""
     raw = call.read_object()
     _check_kind(call, raw)
@@ -59,7 +59,7 @@ def replace(call: Call) -> Answer:
     return call.answer(_replace(call, call.current(), raw))
 
 
-def patch(call: Call) -> Answer:
+def patch(call: ApiCall) -> ServerAnswer:
     """Answer a PATCH of the object or its status."""
     change, patch_type = bodies.read_patch(call.body, call.content_type)
     current = call.current()
@@ -86,13 +86,13 @@ def patch(call: Call) -> Answer:
     return call.answer(_replace(call, current, {**proposed, "metadata": meta}))
 
 
-def _replace(call: Call, current: Stored, raw: Raw) -> Stored:
+def _replace(call: ApiCall, current: Stored, raw: Raw) -> Stored:
     subresource = call.path.subresource
     raw = _inward(call, raw, current, subresource)
     return call.store.replace(call.resource, raw, subresource=subresource, dry_run=call.dry_run)
 
 
-def _inward(call: Call, raw: Raw, current: Stored | None, subresource: str) -> Raw:
+def _inward(call: ApiCall, raw: Raw, current: Stored | None, subresource: str) -> Raw:
     """Return an object from a client in its stored form, after the admission of its kind."""
     served = call.served
     if served.admission is not None:
@@ -103,7 +103,7 @@ def _inward(call: Call, raw: Raw, current: Stored | None, subresource: str) -> R
     return raw if served.view is None else served.view.inward(raw)
 
 
-def _outward(call: Call, stored: Stored) -> Raw:
+def _outward(call: ApiCall, stored: Stored) -> Raw:
     return stored.raw if call.served.view is None else call.served.view.outward(stored.raw)
 
 
@@ -113,7 +113,7 @@ def _with_status_of(old: Raw | None, raw: Raw) -> Raw:
     return {**rest, "status": old["status"]} if old is not None and "status" in old else rest
 
 
-def _is_plain(call: Call) -> bool:
+def _is_plain(call: ApiCall) -> bool:
     """Whether the store can patch the object by itself."""
     served = call.served
     return served.view is None and served.admission is None and not field_validation.wanted(call)
@@ -126,7 +126,7 @@ def _copies(change: Any, patch_type: str) -> bool:
     return any(isinstance(operation, dict) and operation.get("op") == "copy" for operation in change)
 
 
-def _check_kind(call: Call, raw: Raw) -> None:
+def _check_kind(call: ApiCall, raw: Raw) -> None:
     """The body may leave out kind and apiVersion, but not name others."""
     resource = call.served.resource
     api_version, kind = raw.get("apiVersion"), raw.get("kind")
@@ -154,7 +154,7 @@ def _metadata(raw: Raw) -> Raw:
     return meta
 
 
-def _check_namespace_of(call: Call, meta: Raw) -> None:
+def _check_namespace_of(call: ApiCall, meta: Raw) -> None:
     """The namespace of the path is the one that counts; the object may repeat it."""
     namespace = call.path.namespace
     if not call.served.resource.namespaced:
@@ -168,7 +168,7 @@ def _check_namespace_of(call: Call, meta: Raw) -> None:
         )
 
 
-def _check_name(call: Call, meta: Raw) -> None:
+def _check_name(call: ApiCall, meta: Raw) -> None:
     name = meta.get("name")
     if not name:
         raise refusals.bad_request(
@@ -192,7 +192,7 @@ class Preconditions(Record):
     resource_version: str | None = None
 
 
-class DeleteOptions(Record):
+class DeleteRequest(Record):
     """Options of a deletion; unset fields mean the default of the kind."""
 
     grace_period_seconds: Int64 | None = None
@@ -202,7 +202,7 @@ class DeleteOptions(Record):
     dry_run: tuple[str, ...] = ()
 
 
-def delete(call: Call) -> Answer:
+def delete(call: ApiCall) -> ServerAnswer:
     options = options_of(call)
     stored = remove(call, call.path.name, call.path.namespace, options)
     if call.resource in _GIVE_BACK or not writes.is_over(stored.raw):
@@ -212,7 +212,7 @@ def delete(call: Call) -> Answer:
     return success(details={field: value for field, value in details.items() if value})
 
 
-def delete_collection(call: Call) -> Answer:
+def delete_collection(call: ApiCall) -> ServerAnswer:
     """Delete all objects of a list one by one."""
     options = options_of(call)
     chosen = urls.list_options(call.query, watch=False)
@@ -230,10 +230,12 @@ def delete_collection(call: Call) -> Answer:
             removed.append(remove(call, stored.name, stored.namespace, options))
         except NotFound:
             continue
-    return Answer(200, call.presenter.list(Listing(removed, call.store.version, listing.next_page)))
+    return ServerAnswer(
+        200, call.presenter.list(StoreListing(removed, call.store.version, listing.next_page))
+    )
 
 
-def remove(call: Call, name: str, namespace: str, options: DeleteOptions) -> Stored:
+def remove(call: ApiCall, name: str, namespace: str, options: DeleteRequest) -> Stored:
     """Deletes one object of the call's kind."""
     return call.store.delete(
         call.resource,
@@ -247,19 +249,19 @@ def remove(call: Call, name: str, namespace: str, options: DeleteOptions) -> Sto
     )
 
 
-def options_of(call: Call) -> DeleteOptions:
+def options_of(call: ApiCall) -> DeleteRequest:
     """Read the options from the body, or from the query if there is none."""
     if call.body.strip():
         raw = bodies.read_object(call.body, call.content_type)
-        if raw.get("kind") not in (None, "", "DeleteOptions"):
+        if raw.get("kind") not in (None, "", "DeleteRequest"):
             raise refusals.bad_request(
                 f"the body of a deletion must be DeleteOptions, not {raw['kind']!s:.100}"
             )
         return checked(
-            convert({f: v for f, v in raw.items() if v is not None}, DeleteOptions, "DeleteOptions")
+            convert({f: v for f, v in raw.items() if v is not None}, DeleteRequest, "DeleteRequest")
         )
     return checked(
-        DeleteOptions(
+        DeleteRequest(
             grace_period_seconds=urls.number(call.query, "gracePeriodSeconds"),
             orphan_dependents=urls.flag(call.query, "orphanDependents"),
             propagation_policy=call.query.get("propagationPolicy"),
@@ -267,7 +269,7 @@ def options_of(call: Call) -> DeleteOptions:
     )
 
 
-def checked(options: DeleteOptions) -> DeleteOptions:
+def checked(options: DeleteRequest) -> DeleteRequest:
     """Convert the older `orphanDependents` to a policy. Raise if the options contradict each other."""
     policy, orphan = options.propagation_policy, options.orphan_dependents
     if policy and orphan is not None:
@@ -285,7 +287,7 @@ def checked(options: DeleteOptions) -> DeleteOptions:
         raise refusals.failure(422, "Invalid", 'dryRun: Unsupported value: supported values: "All"')
     if orphan is None:
         return options
-    return DeleteOptions(
+    return DeleteRequest(
         grace_period_seconds=options.grace_period_seconds,
         preconditions=options.preconditions,
         propagation_policy="Orphan" if orphan else "Background",

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from moorage.embedded.catalog.kinds import VIRTUAL, Catalog, Served, Subresource
-from moorage.embedded.http import JSON, Answer, Request
+from moorage.embedded.catalog.kinds import VIRTUAL, Catalog, ServedKind, Subresource
+from moorage.embedded.http import JSON, ApiRequest, ServerAnswer
 from moorage.store.objects import Raw
 
 AGGREGATED = ("v2", "v2beta1")
@@ -41,7 +41,7 @@ _ORDER = (
 _LAST = ("metrics.k8s.io",)
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _MATURITY = {"": 2, "beta": 1, "alpha": 0}
-Groups: TypeAlias = dict[str, dict[str, list[Served]]]
+Groups: TypeAlias = dict[str, dict[str, list[ServedKind]]]
 """Group to version to kinds, each in the order that clients get."""
 
 
@@ -54,7 +54,7 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
     return 0, -_MATURITY[maturity], -(int(major) * 1000 + int(minor)), version
 
 
-def groups_of(served: Iterable[Served]) -> Groups:
+def groups_of(served: Iterable[ServedKind]) -> Groups:
     found: Groups = {}
     for one in served:
         versions = found.setdefault(one.resource.group, {})
@@ -99,12 +99,12 @@ def _api_versions(versions: list[str]) -> Raw:
     return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}
 
 
-def _group(name: str, versions: dict[str, list[Served]]) -> Raw:
+def _group(name: str, versions: dict[str, list[ServedKind]]) -> Raw:
     described = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": described, "preferredVersion": described[0]}
 
 
-def _resource_list(kinds: list[Served]) -> Raw:
+def _resource_list(kinds: list[ServedKind]) -> Raw:
     resources = [entry for served in kinds for entry in _resource_entries(served)]
     return {
         "kind": "APIResourceList",
@@ -114,7 +114,7 @@ def _resource_list(kinds: list[Served]) -> Raw:
     }
 
 
-def _resource_entries(served: Served) -> Iterable[Raw]:
+def _resource_entries(served: ServedKind) -> Iterable[Raw]:
     resource = served.resource
     entry: Raw = {
         "name": resource.plural,
@@ -136,7 +136,7 @@ def _resource_entries(served: Served) -> Iterable[Raw]:
         }
 
 
-def _names(served: Served) -> Raw:
+def _names(served: ServedKind) -> Raw:
     names = {"shortNames": served.short_names, "categories": served.categories}
     return {field: value for field, value in names.items() if value}
 
@@ -159,7 +159,7 @@ def _aggregated(groups: Groups, version: str) -> Raw:
     }
 
 
-def _aggregated_entry(served: Served) -> Raw:
+def _aggregated_entry(served: ServedKind) -> Raw:
     resource = served.resource
     entry: Raw = {
         "resource": resource.plural,
@@ -174,7 +174,7 @@ def _aggregated_entry(served: Served) -> Raw:
     return entry
 
 
-def _aggregated_subresource(served: Served, sub: Subresource) -> Raw:
+def _aggregated_subresource(served: ServedKind, sub: Subresource) -> Raw:
     resource = served.resource
     own = _kind(sub.group, sub.version, sub.kind)
     kind = own if sub.kind else _kind(resource.group, resource.version, resource.kind)
@@ -188,13 +188,13 @@ def _kind(group: str, version: str, kind: str) -> Raw:
 class Discovery:
     """The endpoint for all discovery paths."""
 
-    def __init__(self, catalog: Catalog, virtual: Iterable[Served] = VIRTUAL) -> None:
+    def __init__(self, catalog: Catalog, virtual: Iterable[ServedKind] = VIRTUAL) -> None:
         self._catalog = catalog
         self._virtual = tuple(virtual)
         self._made_of = -1
         self._documents: dict[tuple[str, str], tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         if request.method not in ("GET", "HEAD"):
             return None
         self._refresh()
@@ -207,8 +207,8 @@ class Discovery:
         content_type = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
         headers = (("ETag", tag), ("Vary", "Accept"))
         if tag in request.headers.get("if-none-match", ""):
-            return Answer(304, b"", content_type if version else JSON, headers)
-        return Answer(200, body, content_type if version else JSON, headers)
+            return ServerAnswer(304, b"", content_type if version else JSON, headers)
+        return ServerAnswer(200, body, content_type if version else JSON, headers)
 
     def _refresh(self) -> None:
         if self._made_of == self._catalog.version:

@@ -1,6 +1,6 @@
 """The kinds a server serves, and how each is reached: names, verbs, subresources, views and printers.
 
-A `Served` is one kind in one version. Several of them may be the same stored objects: both event groups, or
+A `ServedKind` is one kind in one version. Several of them may be the same stored objects: both event groups, or
 the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
 `view` turns one form into the other. `embedded.builtin` lists the built-in kinds; CRDs add theirs while the
 server runs.
@@ -20,7 +20,7 @@ from moorage.embedded.catalog.printing.columns import Printer
 from moorage.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-"""What can be done with objects of a kind, unless its `Served` says otherwise."""
+"""What can be done with objects of a kind, unless its `ServedKind` says otherwise."""
 _READ_WRITE = ("get", "patch", "update")
 _AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
 LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
@@ -96,7 +96,7 @@ class ScalePaths:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKind:
     """One kind in one version as clients reach it."""
 
     resource: Resource
@@ -140,32 +140,32 @@ class Served:
 class Catalog:
     """All kinds that are served. `version` grows with each change, so that derived answers can be cached."""
 
-    def __init__(self, served: Iterable[Served] = ()) -> None:
+    def __init__(self, served: Iterable[ServedKind] = ()) -> None:
         self.version = 0
         self.listeners: list[Callable[[], None]] = []
         """Called after each change."""
-        self._served: dict[tuple[str, str, str], Served] = {}
+        self._served: dict[tuple[str, str, str], ServedKind] = {}
         for one in served:
             self.add(one)
 
-    def find(self, group: str, version: str, plural: str) -> Served | None:
+    def find(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._served.get((group, version, plural))
 
-    def all(self) -> Iterator[Served]:
+    def all(self) -> Iterator[ServedKind]:
         """Return all kinds in the order in which they were added."""
         return iter(tuple(self._served.values()))
 
-    def add(self, served: Served) -> None:
+    def add(self, served: ServedKind) -> None:
         """Serve a kind. It replaces one with the same group, version and plural."""
         self._served[_key(served)] = served
         self._changed()
 
-    def remove(self, served: Served) -> None:
+    def remove(self, served: ServedKind) -> None:
         """Stop serving a kind. Does nothing if it is not served."""
         if self._served.pop(_key(served), None) is not None:
             self._changed()
 
-    def of_kind(self, group: str, version: str, kind: str) -> Served | None:
+    def of_kind(self, group: str, version: str, kind: str) -> ServedKind | None:
         """Find a kind by its name instead of its plural."""
         for served in self._served.values():
             resource = served.resource
@@ -179,12 +179,12 @@ class Catalog:
             listener()
 
 
-def _key(served: Served) -> tuple[str, str, str]:
+def _key(served: ServedKind) -> tuple[str, str, str]:
     resource = served.resource
     return resource.group, resource.version, resource.plural
 
 
-VIRTUAL: tuple[Served, ...] = (
-    *(Served(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
-    *(Served(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),
+VIRTUAL: tuple[ServedKind, ...] = (
+    *(ServedKind(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
+    *(ServedKind(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),
 )

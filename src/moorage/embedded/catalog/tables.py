@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from moorage.api import resources
-from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.catalog.kinds import ServedKind
 from moorage.embedded.catalog.printing import cluster, pods
-from moorage.embedded.catalog.printing.columns import NAME, Column, Printer, number, since, text
+from moorage.embedded.catalog.printing.columns import NAME, Printer, PrinterColumn, number, since, text
 from moorage.embedded.catalog.printing.json_path import compile_path, first
 from moorage.store.objects import Raw
 
@@ -20,7 +20,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 
 def table(
-    served: Served,
+    served: ServedKind,
     raws: Sequence[Raw],
     now: float,
     include: Include = "Metadata",
@@ -66,10 +66,10 @@ def custom_printer(declared: Sequence[Raw]) -> Printer:
     return Printer((NAME, *(_column(column) for column in declared or (_AGE,))))
 
 
-def _column(declared: Raw) -> Column:
+def _column(declared: Raw) -> PrinterColumn:
     kind, source = text(declared, "type", default="string"), text(declared, "jsonPath")
     path = compile_path(source)
-    return Column(
+    return PrinterColumn(
         text(declared, "name"),
         lambda raw, now: _cell(kind, first(path, raw), now),
         kind,

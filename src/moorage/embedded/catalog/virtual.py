@@ -21,7 +21,7 @@ from moorage.api.resources import Resource
 from moorage.embedded import protobuf
 from moorage.embedded.catalog import kinds
 from moorage.embedded.catalog.kinds import NODE_METRICS, POD_METRICS
-from moorage.embedded.http import ANONYMOUS, Answer, Request, json_answer
+from moorage.embedded.http import ANONYMOUS, ApiRequest, ServerAnswer, json_answer
 from moorage.serving.certificates import User
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored, timestamp
@@ -45,7 +45,7 @@ _ALL_RULES: Raw = {
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class MeasuredUsage:
     """CPU and memory in use."""
 
     cpu_cores: float
@@ -55,9 +55,9 @@ class Usage:
 class UsageSource(Protocol):
     """Returns the current usage, or None if it is unknown (no such object, not running, not measured yet)."""
 
-    def node(self, name: str) -> Usage | None: ...
+    def node(self, name: str) -> MeasuredUsage | None: ...
 
-    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
+    def pod(self, namespace: str, name: str) -> Mapping[str, MeasuredUsage] | None:
         """Usage by container."""
         ...
 
@@ -70,7 +70,7 @@ class Metrics:
         self._usage = usage
         self._wall = wall
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         if not request.path.startswith(f"{_PREFIX}/"):
             return None
         parts = request.path.removeprefix(f"{_PREFIX}/").rstrip("/").split("/")
@@ -79,7 +79,7 @@ class Metrics:
             raise _read_only()
         return None if found is None else json_answer(found)
 
-    def _metrics(self, parts: list[str], request: Request) -> Raw | None:
+    def _metrics(self, parts: list[str], request: ApiRequest) -> Raw | None:
         match parts:
             case ["nodes"]:
                 return self._nodes(request)
@@ -94,7 +94,7 @@ class Metrics:
             case _:
                 return None
 
-    def _nodes(self, request: Request) -> Raw:
+    def _nodes(self, request: ApiRequest) -> Raw:
         found = self._listed(resources.NODES, request, "")
         return _list("NodeMetricsList", [m for m in map(self._of_node, found) if m is not None])
 
@@ -105,7 +105,7 @@ class Metrics:
             raise _not_found("nodemetrics", name)
         return metrics
 
-    def _pods(self, request: Request, namespace: str) -> Raw:
+    def _pods(self, request: ApiRequest, namespace: str) -> Raw:
         found = self._listed(resources.PODS, request, namespace)
         return _list("PodMetricsList", [m for m in map(self._of_pod, found) if m is not None])
 
@@ -116,7 +116,7 @@ class Metrics:
             raise _not_found("podmetrics", f"{namespace}/{name}")
         return metrics
 
-    def _listed(self, resource: resources.Resource, request: Request, namespace: str) -> list[Stored]:
+    def _listed(self, resource: resources.Resource, request: ApiRequest, namespace: str) -> list[Stored]:
         query = request.query
         listing = self._store.list(
             resource,
@@ -155,11 +155,11 @@ class Metrics:
         return {**head, "timestamp": now, "window": WINDOW}
 
 
-def _containers(usage: Mapping[str, Usage]) -> list[Raw]:
+def _containers(usage: Mapping[str, MeasuredUsage]) -> list[Raw]:
     return [{"name": name, "usage": _amounts(used)} for name, used in usage.items()]
 
 
-def _amounts(usage: Usage) -> Raw:
+def _amounts(usage: MeasuredUsage) -> Raw:
     return {"cpu": f"{round(usage.cpu_cores * 1e9)}n", "memory": f"{usage.memory_bytes // 1024}Ki"}
 
 
@@ -190,7 +190,7 @@ class Reviews:
             kinds.TOKEN_REVIEWS: self._token,
         }
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         resource = _addressed(request.path)
         if resource is None:
             return None
@@ -227,7 +227,7 @@ def _addressed(path: str) -> Resource | None:
     return None
 
 
-def _read(resource: Resource, request: Request) -> Raw:
+def _read(resource: Resource, request: ApiRequest) -> Raw:
     try:
         if request.headers.get("content-type", "").startswith(protobuf.CONTENT_TYPE):
             review: Any = protobuf.decode(request.body)

@@ -31,7 +31,7 @@ LOUD_AFTER = 5
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ControllerContext:
     """What every controller is given: caches, writer, events, clock and randomness."""
 
     client: ApiClient
@@ -51,7 +51,7 @@ class Controller(ABC):
     spacing: ClassVar[float] = 0.1
     """Seconds between two looks at one key."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         self.world = world
         self.caches = world.caches
         self.writer = world.writer
@@ -163,7 +163,7 @@ class ControllerManager:
         self.caches = Caches(client, clock, random)
         self._recorder = ApiEventRecorder(client, clock, random, instance=instance, queue_size=5000)
         writer = Writer(client, self.caches, clock)
-        world = World(client, self.caches, writer, Events(self._recorder, clock), clock, random)
+        world = ControllerContext(client, self.caches, writer, Events(self._recorder, clock), clock, random)
         self.controllers = [make(world) for make in controllers]
         self._together = Together("manager")
         self._synced = asyncio.Event()

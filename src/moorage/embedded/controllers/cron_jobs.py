@@ -20,7 +20,7 @@ from moorage.api.errors import AlreadyExists
 from moorage.api.resources import Unstructured
 from moorage.api.times import format_time, parse_time
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.job_status import is_over
 from moorage.embedded.controllers.kinds import is_terminating, is_true
 from moorage.embedded.controllers.ownership import owner_reference
@@ -86,7 +86,7 @@ class CronJobs(Controller):
 
     name = "cronjob-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.crons = self.watch(kinds.CRON_JOBS, own_key)
         self.jobs = self.watch(kinds.JOBS, self._crons_of)

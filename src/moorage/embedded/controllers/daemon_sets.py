@@ -14,7 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import Unstructured
 from moorage.api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from moorage.embedded.controllers import kinds, ownership
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import (
     is_finished,
     is_ready,
@@ -25,7 +25,7 @@ from moorage.embedded.controllers.kinds import (
     seconds_to_available,
 )
 from moorage.embedded.controllers.ownership import (
-    History,
+    RevisionHistory,
     claim,
     index_orphans,
     pod_from,
@@ -144,7 +144,7 @@ def status_of(owner: Unstructured, counts: dict[str, int]) -> Raw:
 
 
 @dataclass(slots=True)
-class Place:
+class DaemonPlace:
     """One node, as the set sees it."""
 
     node: str
@@ -160,13 +160,15 @@ class DaemonSets(Controller):
 
     name = "daemonset-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.sets = self.watch(kinds.DAEMON_SETS, own_key)
         self.pods = index_orphans(self.watch(kinds.PODS, self._keys_of))
         self.nodes = self.caches.of(kinds.NODES)
         self.nodes.handlers.append(self._node_changed)
-        self.history = History(self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.DAEMON_SETS)
+        self.history = RevisionHistory(
+            self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.DAEMON_SETS
+        )
         self._failed: dict[tuple[str, str], tuple[float, float]] = {}
         """(UID of the set, node) → the last pause and its end, where pods have failed."""
 
@@ -194,7 +196,7 @@ class DaemonSets(Controller):
         await self.history.drop_old(owner, {revision.name, *self._revisions_in_use(owner)})
         return min((t for t in (again, available) if t is not None), default=None)
 
-    def places(self, owner: Unstructured) -> list[Place]:
+    def places(self, owner: Unstructured) -> list[DaemonPlace]:
         template = template_pod(owner)
         by_node: dict[str, list[Unstructured]] = {}
         for pod in self.pods.owned_by(owner):
@@ -202,9 +204,9 @@ class DaemonSets(Controller):
         found = []
         for node in self.nodes:
             wanted, tolerated = may_run(template, node)
-            found.append(Place(node.name, wanted, tolerated, by_node.pop(node.name, [])))
+            found.append(DaemonPlace(node.name, wanted, tolerated, by_node.pop(node.name, [])))
         # Pods for nodes that are gone.
-        found += [Place(name, False, False, pods) for name, pods in by_node.items()]
+        found += [DaemonPlace(name, False, False, pods) for name, pods in by_node.items()]
         return found
 
     async def _place(self, owner: Unstructured, digest: str) -> float | None:
@@ -287,7 +289,9 @@ class DaemonSets(Controller):
                     allowed -= 1
                     await self._remove(owner, pod)
 
-    async def _roll_by_surge(self, owner: Unstructured, digest: str, places: list[Place], surge: int) -> None:
+    async def _roll_by_surge(
+        self, owner: Unstructured, digest: str, places: list[DaemonPlace], surge: int
+    ) -> None:
         """A new pod beside the old one first; the old one goes when the new one is available."""
         allowed = surge - sum(len([p for p in place.pods if not is_terminating(p)]) > 1 for place in places)
         for place in places:
@@ -305,7 +309,7 @@ class DaemonSets(Controller):
                     allowed -= 1
                     await self._create(owner, place.node, digest)
 
-    def _serves(self, owner: Unstructured, place: Place) -> bool:
+    def _serves(self, owner: Unstructured, place: DaemonPlace) -> bool:
         return any(self._is_available(owner, pod) for pod in place.pods)
 
     def _is_available(self, owner: Unstructured, pod: Unstructured) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from moorage.api.resources import Unstructured
 from moorage.api.times import format_time, parse_time
 from moorage.embedded.controllers.kinds import condition, with_condition
-from moorage.embedded.controllers.rollout import Limits
+from moorage.embedded.controllers.rollout import RolloutLimits
 
 Raw = dict[str, Any]
 
@@ -19,7 +19,7 @@ _COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplica
 
 def status_of(
     deployment: Unstructured,
-    limits: Limits,
+    limits: RolloutLimits,
     new: Unstructured | None,
     old: Sequence[Unstructured],
     wall: float,
@@ -46,7 +46,7 @@ def status_of(
     return status
 
 
-def is_complete(limits: Limits, status: Raw) -> bool:
+def is_complete(limits: RolloutLimits, status: Raw) -> bool:
     """Every pod is of the new template and available, and no old one is left."""
     wanted = limits.replicas
     return all(status.get(f, 0) == wanted for f in ("replicas", "updatedReplicas", "availableReplicas"))
@@ -87,7 +87,9 @@ def _set(
     return with_condition(conditions, new, now)
 
 
-def _availability(conditions: list[Raw] | None, limits: Limits, available: int, wall: float) -> list[Raw]:
+def _availability(
+    conditions: list[Raw] | None, limits: RolloutLimits, available: int, wall: float
+) -> list[Raw]:
     if available >= limits.replicas - limits.unavailable:
         text = "Deployment has minimum availability."
         return _set(conditions, wall, "Available", "True", "MinimumReplicasAvailable", text)
@@ -109,7 +111,7 @@ def _failure(
 
 def _progress(
     deployment: Unstructured,
-    limits: Limits,
+    limits: RolloutLimits,
     new: Unstructured | None,
     status: Raw,
     conditions: list[Raw],

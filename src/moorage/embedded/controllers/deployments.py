@@ -9,10 +9,10 @@ from moorage.api.errors import AlreadyExists
 from moorage.api.resources import Unstructured
 from moorage.embedded.controllers import deployment_status, kinds, rollout
 from moorage.embedded.controllers import rollout as revisions
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import is_finished, is_terminating
 from moorage.embedded.controllers.ownership import claim, index_orphans, possible_owners
-from moorage.embedded.controllers.rollout import Limits, SetSize
+from moorage.embedded.controllers.rollout import RolloutLimits, SetSize
 
 Raw = dict[str, Any]
 
@@ -22,7 +22,7 @@ class Deployments(Controller):
 
     name = "deployment-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.deployments = self.watch(kinds.DEPLOYMENTS, own_key)
         self.sets = index_orphans(self.watch(kinds.REPLICA_SETS, self._keys_of))
@@ -48,13 +48,13 @@ class Deployments(Controller):
         if deployment is None:
             return None
         sets = await claim(self.writer, kinds.DEPLOYMENTS, deployment, self.sets)
-        limits = Limits.of(deployment.raw["spec"])
+        limits = RolloutLimits.of(deployment.raw["spec"])
         if not is_terminating(deployment):
             deployment = await self._roll_out(deployment, limits, sets)
         return await self._report(deployment, limits)
 
     async def _roll_out(
-        self, deployment: Unstructured, limits: Limits, sets: list[Unstructured]
+        self, deployment: Unstructured, limits: RolloutLimits, sets: list[Unstructured]
     ) -> Unstructured:
         new = revisions.find_new(deployment, sets)
         old = [one for one in sets if new is None or one.uid != new.uid]
@@ -70,7 +70,11 @@ class Deployments(Controller):
         return deployment
 
     async def _roll(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> tuple[Unstructured, Unstructured]:
         deployment, current = await self._new_set(deployment, limits, new, old)
         sizes = rollout.step(limits, revisions.size_of(current), [revisions.size_of(one) for one in old])
@@ -80,7 +84,11 @@ class Deployments(Controller):
         return deployment, current
 
     async def _recreate(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> tuple[Unstructured, Unstructured | None]:
         running = [one for one in old if revisions.size_of(one).replicas]
         for one in running:
@@ -93,7 +101,11 @@ class Deployments(Controller):
         return deployment, current
 
     async def _scale(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> None:
         """The number changed, not the template."""
         every = [*old, *([new] if new is not None else [])]
@@ -115,7 +127,11 @@ class Deployments(Controller):
                 await self._resize(deployment, limits, one, size)
 
     async def _new_set(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> tuple[Unstructured, Unstructured]:
         """The set of the present template, made if there is none, with its revision on it."""
         number = revisions.next_revision(old)
@@ -134,7 +150,7 @@ class Deployments(Controller):
         return deployment, new
 
     async def _create_set(
-        self, deployment: Unstructured, limits: Limits, number: int, old: Sequence[Unstructured]
+        self, deployment: Unstructured, limits: RolloutLimits, number: int, old: Sequence[Unstructured]
     ) -> tuple[Unstructured, Unstructured]:
         sizes = [revisions.size_of(one) for one in old]
         size = limits.replicas
@@ -164,7 +180,9 @@ class Deployments(Controller):
         status = {**status, "collisionCount": int(status.get("collisionCount") or 0) + 1}
         await self.writer.update_status(kinds.DEPLOYMENTS, deployment, status)
 
-    async def _resize(self, deployment: Unstructured, limits: Limits, one: Unstructured, size: int) -> None:
+    async def _resize(
+        self, deployment: Unstructured, limits: RolloutLimits, one: Unstructured, size: int
+    ) -> None:
         before = revisions.size_of(one).replicas
         patch = {
             "metadata": {"annotations": revisions.scale_annotations(limits)},
@@ -177,7 +195,11 @@ class Deployments(Controller):
             self.event(deployment, "ScalingReplicaSet", note)
 
     async def _clean_up(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> None:
         """Forgets the oldest revisions once the rollout is complete."""
         status = self._status(deployment, limits, new, old)
@@ -186,11 +208,15 @@ class Deployments(Controller):
                 await self.writer.delete(kinds.REPLICA_SETS, one)
 
     def _status(
-        self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
+        self,
+        deployment: Unstructured,
+        limits: RolloutLimits,
+        new: Unstructured | None,
+        old: Sequence[Unstructured],
     ) -> Raw:
         return deployment_status.status_of(deployment, limits, new, old, self.clock.wall())
 
-    async def _report(self, deployment: Unstructured, limits: Limits) -> float | None:
+    async def _report(self, deployment: Unstructured, limits: RolloutLimits) -> float | None:
         current = self.deployments.get(deployment.key)
         if current is None:
             return None
@@ -207,7 +233,7 @@ def _strategy(deployment: Unstructured | None) -> str:
     return str((spec.get("strategy") or {}).get("type") or "RollingUpdate")
 
 
-def _is_scaled(limits: Limits, sets: Iterable[Unstructured]) -> bool:
+def _is_scaled(limits: RolloutLimits, sets: Iterable[Unstructured]) -> bool:
     """Whether an active set was made for another number of replicas."""
     for one in sets:
         noted = one.annotations.get(revisions.DESIRED)
@@ -216,7 +242,7 @@ def _is_scaled(limits: Limits, sets: Iterable[Unstructured]) -> bool:
     return False
 
 
-def _is_saturated(limits: Limits, new: SetSize) -> bool:
+def _is_saturated(limits: RolloutLimits, new: SetSize) -> bool:
     return new.replicas == limits.replicas and new.available == limits.replicas
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from moorage.api.resources import Unstructured
 from moorage.api.times import format_time, parse_time
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import is_finished, is_ready, is_terminating, with_condition
 from moorage.embedded.controllers.ownership import resolve, selector_of
 from moorage.embedded.controllers.replica_sets import wanted_replicas
@@ -33,7 +33,7 @@ class DisruptionBudgets(Controller):
 
     name = "controllermanager"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.budgets = self.watch(kinds.BUDGETS, own_key)
         self.pods = self.watch(kinds.PODS, self._budgets_of)

@@ -10,7 +10,7 @@ from moorage.api.resources import Resource, Unstructured
 from moorage.api.selectors import selector_from_labels
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import is_finished, is_ready, is_terminating, node_name
 from moorage.embedded.controllers.ownership import owner_reference
 
@@ -29,7 +29,7 @@ class ServiceEndpoints(Controller):
     name = "endpoint-slice-controller"
     spacing = 1.0
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.services = self.watch(kinds.SERVICES, own_key)
         self.pods = self.watch(kinds.PODS, self._services_of, _concerns)

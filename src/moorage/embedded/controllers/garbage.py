@@ -20,7 +20,7 @@ from moorage.api.resources import Resource, Unstructured, custom
 from moorage.api.times import format_time
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
-from moorage.embedded.controllers.controller import Controller, World
+from moorage.embedded.controllers.controller import Controller, ControllerContext
 from moorage.embedded.controllers.kinds import is_finished, is_terminating, node_name, with_condition
 
 Raw = dict[str, Any]
@@ -43,7 +43,7 @@ class GarbageCollector(Controller):
     name = "garbage-collector-controller"
     spacing = 0.0
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self._known: dict[str, Name] = {}
         """UID → object, of everything in the caches."""
@@ -220,7 +220,7 @@ class PodGarbage(Controller):
     name = "pod-garbage-collector"
     workers = 1
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.pods = self.caches.of(kinds.PODS)
         self.nodes = self.caches.of(kinds.NODES)

@@ -36,7 +36,7 @@ Verdict = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Counts:
+class JobCounts:
     """The pods of one Job."""
 
     active: list[Unstructured] = field(default_factory=list)
@@ -58,12 +58,12 @@ def has_failed(pod: Unstructured) -> bool:
     return phase(pod) == "Failed" or (is_terminating(pod) and phase(pod) != "Succeeded")
 
 
-def count(job: Unstructured, pods: Iterable[Unstructured], ignored: Collection[str] = ()) -> Counts:
+def count(job: Unstructured, pods: Iterable[Unstructured], ignored: Collection[str] = ()) -> JobCounts:
     """`ignored` are UIDs of pods that the controller itself deleted: stopping them is no failure."""
     status = job.raw.get("status") or {}
     uncounted = status.get("uncountedTerminatedPods") or {}
     was_succeeded, was_failed = set(uncounted.get("succeeded") or ()), set(uncounted.get("failed") or ())
-    counts = Counts(
+    counts = JobCounts(
         succeeded=int(status.get("succeeded") or 0),
         failed=int(status.get("failed") or 0),
         indexes=parse_indexes(status.get("completedIndexes") or ""),
@@ -129,7 +129,7 @@ def format_indexes(indexes: Iterable[int]) -> str:
     return ",".join(str(a) if a == b else f"{a},{b}" if b == a + 1 else f"{a}-{b}" for a, b in runs)
 
 
-def missing_indexes(job: Unstructured, counts: Counts) -> list[int]:
+def missing_indexes(job: Unstructured, counts: JobCounts) -> list[int]:
     """Indexes that are neither completed nor being worked on, lowest first."""
     total = int((job.raw.get("spec") or {}).get("completions") or 0)
     taken = {index_of(pod) for pod in counts.active} | counts.indexes
@@ -144,7 +144,7 @@ def is_suspended(job: Unstructured) -> bool:
     return bool(job.raw["spec"].get("suspend"))
 
 
-def wanted_active(job: Unstructured, counts: Counts) -> int:
+def wanted_active(job: Unstructured, counts: JobCounts) -> int:
     """How many pods should run now."""
     spec = job.raw["spec"]
     parallelism = spec.get("parallelism")
@@ -155,7 +155,7 @@ def wanted_active(job: Unstructured, counts: Counts) -> int:
     return max(0, min(parallelism, int(spec["completions"]) - counts.succeeded))
 
 
-def judge(job: Unstructured, counts: Counts, wall: float) -> Verdict | None:
+def judge(job: Unstructured, counts: JobCounts, wall: float) -> Verdict | None:
     """Whether the Job is over, and how."""
     spec = job.raw["spec"]
     limit = spec.get("backoffLimit")
@@ -174,7 +174,7 @@ def judge(job: Unstructured, counts: Counts, wall: float) -> Verdict | None:
     return None
 
 
-def _restarted_too_often(spec: Raw, counts: Counts, limit: int) -> bool:
+def _restarted_too_often(spec: Raw, counts: JobCounts, limit: int) -> bool:
     if ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False
     total = sum(restarts(pod) for pod in counts.active)
@@ -197,7 +197,7 @@ def finished_at(job: Unstructured, wall: float) -> float:
     return wall
 
 
-def status_of(job: Unstructured, counts: Counts, verdict: Verdict | None, now: str) -> Raw:
+def status_of(job: Unstructured, counts: JobCounts, verdict: Verdict | None, now: str) -> Raw:
     """The Job's status; the counts exclude pods whose UIDs still wait in uncountedTerminatedPods."""
     before = job.raw.get("status") or {}
     status: Raw = {}

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from moorage.api.resources import Unstructured
 from moorage.api.times import backoff, format_time
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.job_status import (
     FINALIZER,
-    Counts,
+    JobCounts,
     Verdict,
     count,
     finished_at,
@@ -39,7 +39,7 @@ class Jobs(Controller):
 
     name = "job-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.jobs = self.watch(kinds.JOBS, own_key)
         self.pods = self.watch(kinds.PODS, self._keys_of)
@@ -86,14 +86,14 @@ class Jobs(Controller):
         deadline = seconds_remaining(self.jobs.get(key), wall)
         return min((t for t in (again, deadline) if t is not None), default=None)
 
-    def _note_failures(self, job: Unstructured, counts: Counts) -> None:
+    def _note_failures(self, job: Unstructured, counts: JobCounts) -> None:
         failures, _ = self._failures.get(job.uid, (0, 0.0))
         if counts.newly_failed:
             self._failures[job.uid] = (failures + counts.newly_failed, self.clock.now())
         elif counts.uncounted_succeeded:
             self._failures.pop(job.uid, None)
 
-    async def _scale(self, job: Unstructured, counts: Counts) -> float | None:
+    async def _scale(self, job: Unstructured, counts: JobCounts) -> float | None:
         """Makes or removes pods; gives the seconds to wait when a pause is due."""
         wanted = wanted_active(job, counts)
         surplus = len(counts.active) - wanted
@@ -116,7 +116,7 @@ class Jobs(Controller):
             return 0.0
         return last + backoff(failures, *PAUSES) - self.clock.now()
 
-    async def _create(self, job: Unstructured, counts: Counts, number: int) -> None:
+    async def _create(self, job: Unstructured, counts: JobCounts, number: int) -> None:
         indexes: list[int | None] = [None] * number
         if is_indexed(job):
             indexes = list(missing_indexes(job, counts)[:number])
@@ -125,7 +125,7 @@ class Jobs(Controller):
             counts.active.append(pod)
             self.event(job, "SuccessfulCreate", f"Created pod: {pod.name}")
 
-    async def _stop(self, job: Unstructured, counts: Counts) -> None:
+    async def _stop(self, job: Unstructured, counts: JobCounts) -> None:
         for pod in counts.active:
             await self._delete(job, pod)
         counts.active = []
@@ -150,7 +150,7 @@ class Jobs(Controller):
             if any(o.kind == "Job" and o.name == name for o in pod.metadata.owner_references):
                 await self._release([pod])
 
-    async def _report(self, key: str, counts: Counts, verdict: Verdict | None) -> None:
+    async def _report(self, key: str, counts: JobCounts, verdict: Verdict | None) -> None:
         job = self.jobs.get(key)
         if job is None:
             return

@@ -12,7 +12,7 @@ from moorage.api import resources
 from moorage.api.errors import AlreadyExists, Conflict, NotFound
 from moorage.api.resources import Resource, Unstructured
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import is_terminating
 
 Raw = dict[str, Any]
@@ -40,7 +40,7 @@ class Bootstrap(Controller):
 
     name = "serviceaccount-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.namespaces = self.watch(kinds.NAMESPACES, own_key)
         self.accounts = self.watch(kinds.SERVICE_ACCOUNTS, lambda account: (account.namespace,))
@@ -81,7 +81,7 @@ class NamespaceDeletion(Controller):
 
     name = "namespace-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.namespaces = self.watch(kinds.NAMESPACES, own_key)
 

@@ -18,7 +18,7 @@ from moorage.api.resources import Unstructured
 from moorage.api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
 from moorage.api.times import format_time, parse_time
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import condition, is_ready, is_terminating, node_name, with_condition
 
 Raw = dict[str, Any]
@@ -47,7 +47,7 @@ class NodeLifecycle(Controller):
 
     name = "node-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.nodes = self.watch(kinds.NODES, own_key)
         self.pods = self.caches.of(kinds.PODS)
@@ -195,7 +195,7 @@ class TaintEviction(Controller):
     name = "taint-eviction-controller"
     spacing = 0.0
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.pods = self.watch(kinds.PODS, self._on_tainted_node, _concerns)
         self.pods.add_index(NODE, lambda pod: (node_name(pod),))

@@ -177,7 +177,7 @@ def _orphanage(obj: Unstructured) -> Iterable[Hashable]:
     return (obj.namespace,)
 
 
-class History:
+class RevisionHistory:
     """Manages the revisions of the objects of one kind."""
 
     def __init__(self, writer: Writer, revisions: Cache, resource: Resource) -> None:

@@ -13,7 +13,7 @@ from moorage.api.resources import Resource, Unstructured
 from moorage.api.times import format_time, parse_time
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import OWNER
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import (
     is_active,
     is_ready,
@@ -44,7 +44,7 @@ class ReplicaSets(Controller):
     name = "replicaset-controller"
     resource: ClassVar[Resource] = kinds.REPLICA_SETS
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.sets = self.watch(self.resource, own_key)
         self.pods = index_orphans(self.watch(kinds.PODS, self._keys_of, _concerns))

@@ -50,7 +50,7 @@ class SetSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RolloutLimits:
     """What the Deployment asks for."""
 
     replicas: int
@@ -58,7 +58,7 @@ class Limits:
     unavailable: int
 
     @classmethod
-    def of(cls, spec: dict[str, Any]) -> Limits:
+    def of(cls, spec: dict[str, Any]) -> RolloutLimits:
         wanted = spec.get("replicas")
         replicas = 1 if wanted is None else int(wanted)
         strategy = spec.get("strategy") or {}
@@ -76,7 +76,7 @@ class Limits:
         return self.replicas + self.surge if self.replicas else 0
 
 
-def step(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]:
+def step(limits: RolloutLimits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]:
     """The next sizes of a rolling update, for the sets that change."""
     grown = grow(limits, new, old)
     if grown != new.replicas:
@@ -84,7 +84,7 @@ def step(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]
     return shrink(limits, new, old)
 
 
-def grow(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> int:
+def grow(limits: RolloutLimits, new: SetSize, old: Sequence[SetSize]) -> int:
     """The size of the new set."""
     if new.replicas > limits.replicas:
         return limits.replicas
@@ -92,7 +92,7 @@ def grow(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> int:
     return new.replicas + max(0, min(allowed, limits.replicas - new.replicas))
 
 
-def shrink(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]:
+def shrink(limits: RolloutLimits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]:
     """The sizes of old sets that shrink: first what is not available anyway, then as the new one allows."""
     least = limits.replicas - limits.unavailable
     total = new.replicas + sum(one.replicas for one in old)
@@ -115,7 +115,7 @@ def shrink(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, in
     return sizes
 
 
-def in_proportion(limits: Limits, sets: Sequence[SetSize]) -> dict[str, int]:
+def in_proportion(limits: RolloutLimits, sets: Sequence[SetSize]) -> dict[str, int]:
     """New sizes when the Deployment is scaled while several sets have pods; the largest gets the rest."""
     to_add = limits.most - sum(one.replicas for one in sets)
     direction = 1 if to_add > 0 else -1
@@ -136,7 +136,7 @@ def in_proportion(limits: Limits, sets: Sequence[SetSize]) -> dict[str, int]:
     return {one.name: sizes[one.name] for one in ordered if sizes[one.name] != one.replicas}
 
 
-def _share(limits: Limits, one: SetSize) -> int:
+def _share(limits: RolloutLimits, one: SetSize) -> int:
     if not limits.replicas:
         return -one.replicas
     then = one.size_then or limits.most
@@ -175,7 +175,7 @@ def size_of(one: Unstructured) -> SetSize:
 
 
 def annotations_for(
-    deployment: Unstructured, limits: Limits, number: int, current: Unstructured | None = None
+    deployment: Unstructured, limits: RolloutLimits, number: int, current: Unstructured | None = None
 ) -> dict[str, str]:
     """The annotations of the new set: the Deployment's, its revision, and the size it was scaled for."""
     kept = dict(current.annotations) if current is not None else {}
@@ -189,11 +189,13 @@ def annotations_for(
     return made
 
 
-def scale_annotations(limits: Limits) -> dict[str, str]:
+def scale_annotations(limits: RolloutLimits) -> dict[str, str]:
     return {DESIRED: str(limits.replicas), MAXIMUM: str(limits.replicas + limits.surge)}
 
 
-def make_set(deployment: Unstructured, resource: Any, limits: Limits, number: int, replicas: int) -> Raw:
+def make_set(
+    deployment: Unstructured, resource: Any, limits: RolloutLimits, number: int, replicas: int
+) -> Raw:
     """The new ReplicaSet. Its name tells the template, so making it twice gives one."""
     spec = deployment.raw["spec"]
     template = spec["template"]

@@ -14,7 +14,7 @@ from typing import Any
 from moorage.api.errors import AlreadyExists
 from moorage.api.resources import Unstructured
 from moorage.embedded.controllers import kinds, ownership
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import (
     is_finished,
     is_ready,
@@ -24,7 +24,7 @@ from moorage.embedded.controllers.kinds import (
     seconds_to_available,
 )
 from moorage.embedded.controllers.ownership import (
-    History,
+    RevisionHistory,
     claim,
     index_orphans,
     owner_reference,
@@ -41,7 +41,7 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SetMember:
     """One pod of the set."""
 
     ordinal: int
@@ -58,7 +58,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedMember:
     """What the set asks for."""
 
     start: int
@@ -87,7 +87,7 @@ class NextStep:
     delete: list[int] = field(default_factory=list)
 
 
-def next_step(wanted: Wanted, members: Mapping[int, Member]) -> NextStep:
+def next_step(wanted: WantedMember, members: Mapping[int, SetMember]) -> NextStep:
     step = NextStep()
     if not _fill(wanted, members, step):
         return step
@@ -98,7 +98,7 @@ def next_step(wanted: Wanted, members: Mapping[int, Member]) -> NextStep:
     return step
 
 
-def _fill(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> bool:
+def _fill(wanted: WantedMember, members: Mapping[int, SetMember], step: NextStep) -> bool:
     """Makes what is missing; False when the rest has to wait."""
     for ordinal in wanted.ordinals:
         member = members.get(ordinal)
@@ -113,7 +113,7 @@ def _fill(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> bool
     return not step.create and not step.delete
 
 
-def _condemn(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> bool:
+def _condemn(wanted: WantedMember, members: Mapping[int, SetMember], step: NextStep) -> bool:
     """Removes what is beyond the wanted number, the last first; False when the rest has to wait."""
     condemned = sorted((o for o in members if o not in wanted.ordinals), reverse=True)
     if not condemned:
@@ -126,7 +126,7 @@ def _condemn(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> b
     return False
 
 
-def _update(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> None:
+def _update(wanted: WantedMember, members: Mapping[int, SetMember], step: NextStep) -> None:
     """Removes pods of other revisions, the last first, as long as few enough are unwell."""
     unwell = sum(not members[o].healthy for o in wanted.ordinals if o in members)
     for ordinal in sorted(wanted.ordinals, reverse=True):
@@ -147,12 +147,14 @@ class StatefulSets(Controller):
 
     name = "statefulset-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.sets = self.watch(kinds.STATEFUL_SETS, own_key)
         self.pods = index_orphans(self.watch(kinds.PODS, self._keys_of))
         self.claims = self.caches.of(kinds.CLAIMS)
-        self.history = History(self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.STATEFUL_SETS)
+        self.history = RevisionHistory(
+            self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.STATEFUL_SETS
+        )
 
     def _keys_of(self, pod: Unstructured) -> Iterable[str]:
         return possible_owners(self.sets, pod)
@@ -175,7 +177,7 @@ class StatefulSets(Controller):
         name = (owner.raw.get("status") or {}).get("currentRevision")
         return next((r for r in self.history.of(owner) if r.name == name), update)
 
-    def _members(self, owner: Unstructured) -> dict[int, tuple[Unstructured, Member]]:
+    def _members(self, owner: Unstructured) -> dict[int, tuple[Unstructured, SetMember]]:
         ready_for = owner.raw["spec"].get("minReadySeconds") or 0
         found = {}
         for pod in self.pods.owned_by(owner):
@@ -185,11 +187,13 @@ class StatefulSets(Controller):
             ready = phase(pod) == "Running" and is_ready(pod)
             available = ready and seconds_to_available(pod, ready_for, self.clock.wall()) == 0.0
             revision = pod.labels.get(REVISION_LABEL, "")
-            member = Member(ordinal, revision, ready, available, is_terminating(pod), is_finished(pod))
+            member = SetMember(ordinal, revision, ready, available, is_terminating(pod), is_finished(pod))
             found[ordinal] = (pod, member)
         return found
 
-    async def _step(self, owner: Unstructured, wanted: Wanted, revisions: dict[str, Unstructured]) -> None:
+    async def _step(
+        self, owner: Unstructured, wanted: WantedMember, revisions: dict[str, Unstructured]
+    ) -> None:
         members = self._members(owner)
         step = next_step(wanted, {ordinal: member for ordinal, (_, member) in members.items()})
         for ordinal, revision in step.create.items():
@@ -239,7 +243,7 @@ class StatefulSets(Controller):
             if found is not None:
                 await self.writer.patch(kinds.CLAIMS, found, {"metadata": {"ownerReferences": [doom]}})
 
-    async def _report(self, key: str, wanted: Wanted) -> None:
+    async def _report(self, key: str, wanted: WantedMember) -> None:
         owner = self.sets.get(key)
         if owner is not None:
             members = [member for _, member in self._members(owner).values()]
@@ -256,12 +260,12 @@ def ordinal_of(owner: Unstructured, pod: Unstructured) -> int | None:
     return int(number) if parent == owner.name and number.isascii() and number.isdigit() else None
 
 
-def _wanted(owner: Unstructured, current: str, update: str) -> Wanted:
+def _wanted(owner: Unstructured, current: str, update: str) -> WantedMember:
     spec = owner.raw["spec"]
     strategy = spec.get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
     replicas = wanted_replicas(owner)
-    return Wanted(
+    return WantedMember(
         start=int((spec.get("ordinals") or {}).get("start") or 0),
         replicas=replicas,
         current=current,
@@ -312,7 +316,7 @@ def _claim_templates(owner: Unstructured) -> list[Raw]:
     return list(owner.raw["spec"].get("volumeClaimTemplates") or ())
 
 
-def status_of(owner: Unstructured, wanted: Wanted, members: Iterable[Member]) -> Raw:
+def status_of(owner: Unstructured, wanted: WantedMember, members: Iterable[SetMember]) -> Raw:
     there = list(members)
     living = [m for m in there if not m.terminating]
     updated = sum(m.revision == wanted.update for m in living)

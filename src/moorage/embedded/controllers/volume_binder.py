@@ -15,7 +15,7 @@ from typing import Any
 from moorage.api.errors import AlreadyExists, NotFound
 from moorage.api.resources import Unstructured
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller, World
+from moorage.embedded.controllers.controller import Controller, ControllerContext
 from moorage.embedded.controllers.kinds import is_terminating
 from moorage.embedded.controllers.volume_claims import (
     BIND_COMPLETED,
@@ -45,7 +45,7 @@ class VolumeBinder(Controller):
     name = "persistentvolume-controller"
     workers = 1  # two at once could give one volume to two claims
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.claims = self.watch(kinds.CLAIMS, lambda claim: self._of_claim(claim))
         self.volumes = self.watch(kinds.VOLUMES, lambda volume: self._of_volume(volume))

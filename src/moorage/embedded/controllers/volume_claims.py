@@ -19,7 +19,7 @@ from moorage.api.resources import Resource, Unstructured
 from moorage.api.selectors import compile_label_selector
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
-from moorage.embedded.controllers.controller import Controller, World, own_key
+from moorage.embedded.controllers.controller import Controller, ControllerContext, own_key
 from moorage.embedded.controllers.kinds import is_finished, is_terminating
 from moorage.embedded.controllers.ownership import owner_reference
 
@@ -157,7 +157,7 @@ class ClaimProtection(Controller):
 
     name = "pvc-protection-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.claims = self.watch(kinds.CLAIMS, own_key)
         self.pods = self.watch(kinds.PODS, claims_used)
@@ -177,7 +177,7 @@ class VolumeProtection(Controller):
 
     name = "pv-protection-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.volumes = self.watch(kinds.VOLUMES, own_key)
 
@@ -206,7 +206,7 @@ class EphemeralClaims(Controller):
 
     name = "ephemeral-volume-controller"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         super().__init__(world)
         self.pods = self.watch(kinds.PODS, lambda pod: own_key(pod) if _templates(pod) else ())
         self.claims: Cache = self.caches.of(kinds.CLAIMS)

@@ -186,7 +186,7 @@ class Rejection:
     message: str
 
 
-class NodeLoad:
+class KubeletLoad:
     """The pods that a node has admitted, by UID."""
 
     def __init__(self) -> None:

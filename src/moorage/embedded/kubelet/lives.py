@@ -36,7 +36,7 @@ Before = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SimulatedNode:
     """What the node gives to its pods."""
 
     address: str
@@ -70,7 +70,7 @@ class Life:
     def is_over(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
-    def advance(self, pod: Unstructured, script: Script, node: Node, wall: float) -> float:
+    def advance(self, pod: Unstructured, script: Script, node: SimulatedNode, wall: float) -> float:
         """Moves on to `wall`; gives the time of the next step, or infinity."""
         if self.is_over:
             return math.inf
@@ -80,7 +80,7 @@ class Life:
             return math.inf
         return min(limit, self._advance(pod, script, node, wall))
 
-    def picture(self, node: Node) -> Picture:
+    def picture(self, node: SimulatedNode) -> Picture:
         sidecars = Containers(RUNNING, started=self.init_started, ready=True)
         if self.is_over:
             sidecars = Containers(ENDED, started=self.init_started, finished=self.main.finished, ready=False)
@@ -106,7 +106,7 @@ class Life:
             self._end(wall, _SIGTERM)
         self.phase = "Failed"
 
-    def _advance(self, pod: Unstructured, script: Script, node: Node, wall: float) -> float:
+    def _advance(self, pod: Unstructured, script: Script, node: SimulatedNode, wall: float) -> float:
         if self.main.state == WAITING and not math.isfinite(self.resume_at) and not self.main.restarts:
             due = self._initialize(pod, script, node, wall)
             if due > wall:
@@ -124,7 +124,7 @@ class Life:
             return self._ended(pod, script, wall)
         return math.inf
 
-    def _initialize(self, pod: Unstructured, script: Script, node: Node, wall: float) -> float:
+    def _initialize(self, pod: Unstructured, script: Script, node: SimulatedNode, wall: float) -> float:
         """Volumes, the sandbox, and the init containers one after the other; when done, a time not after
         now.
         """

@@ -14,7 +14,7 @@ from moorage.embedded.controllers.kinds import is_finished, is_terminating, node
 from moorage.embedded.controllers.volume_claims import claims_used
 from moorage.embedded.controllers.writes import Writer
 from moorage.embedded.kubelet import decisions, lives, nodes, pod_status
-from moorage.embedded.kubelet.decisions import KubeletSettings, NodeLoad
+from moorage.embedded.kubelet.decisions import KubeletLoad, KubeletSettings
 from moorage.embedded.kubelet.lives import KubeletEvents, Life, facts
 from moorage.embedded.kubelet.nodes import Addresses, NodeKeeper
 from moorage.framework.ports import Clock
@@ -80,7 +80,7 @@ class PodKeeper:
         self._addresses = Addresses(nodes.POD_NETWORK)
         self._lives: dict[str, Life] = {}
         """UID → life of each pod that was admitted."""
-        self._loads: dict[str, NodeLoad] = {}
+        self._loads: dict[str, KubeletLoad] = {}
 
     def on(self, node: str) -> list[Unstructured]:
         return self.pods.find(NODE, node)
@@ -115,17 +115,17 @@ class PodKeeper:
 
     # Admission
 
-    def _load_of(self, node: str) -> NodeLoad:
+    def _load_of(self, node: str) -> KubeletLoad:
         """What the node has admitted. The first time, those count that were admitted before this process."""
         load = self._loads.get(node)
         if load is None:
-            load = self._loads[node] = NodeLoad()
+            load = self._loads[node] = KubeletLoad()
             for pod in self.on(node):
                 if _was_admitted(pod) and not is_finished(pod):
                     self._resume(pod, load)
         return load
 
-    def _resume(self, pod: Unstructured, load: NodeLoad) -> Life:
+    def _resume(self, pod: Unstructured, load: KubeletLoad) -> Life:
         address = (pod.raw.get("status") or {}).get("podIP")
         if address:
             self._addresses.keep(pod.uid, address)
@@ -134,7 +134,7 @@ class PodKeeper:
         load.add(_typed(pod))
         return life
 
-    async def _admit(self, pod: Unstructured, node: Unstructured, load: NodeLoad) -> Life | None:
+    async def _admit(self, pod: Unstructured, node: Unstructured, load: KubeletLoad) -> Life | None:
         if _was_admitted(pod):
             return self._resume(pod, load)
         typed = _typed(pod)
@@ -165,7 +165,7 @@ class PodKeeper:
         if is_terminating(pod):
             return await self._stop(pod, node, life, script.stop, wall)
         ready = volumes_ready(pod, self._claims, self._volumes)
-        surroundings = lives.Node(self._nodes.address(node), volumes_ready=ready)
+        surroundings = lives.SimulatedNode(self._nodes.address(node), volumes_ready=ready)
         before = facts(life)
         due = life.advance(pod, script, surroundings, wall)
         if not self._may_skip(pod, life):
@@ -180,7 +180,7 @@ class PodKeeper:
         is_new = not (pod.raw.get("status") or {}).get("containerStatuses")
         return is_new and life.phase == "Pending" and self.backlog > self._settings.busy_backlog
 
-    async def _write(self, pod: Unstructured, life: Life, surroundings: lives.Node) -> None:
+    async def _write(self, pod: Unstructured, life: Life, surroundings: lives.SimulatedNode) -> None:
         status = pod_status.status_of(pod, life.picture(surroundings), self._clock.wall())
         if status == (pod.raw.get("status") or {}):
             return
@@ -217,7 +217,7 @@ class PodKeeper:
             return due - wall
         if pod.metadata.finalizers and not life.is_over:
             life.stop(wall)  # those who hold it back see how it ended
-            await self._write(pod, life, lives.Node(self._nodes.address(node)))
+            await self._write(pod, life, lives.SimulatedNode(self._nodes.address(node)))
         await self._delete(self.pods.get(pod.key) or pod)
         return None
 

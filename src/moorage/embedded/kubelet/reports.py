@@ -18,7 +18,7 @@ from moorage.api import quantity
 from moorage.api.errors import AlreadyExists, MoorageError, NotFound, QuantityError
 from moorage.api.resources import Unstructured
 from moorage.api.times import format_time
-from moorage.embedded.catalog.virtual import Usage
+from moorage.embedded.catalog.virtual import MeasuredUsage
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
 from moorage.embedded.controllers.kinds import phase
@@ -132,7 +132,7 @@ class SimulatedUsage:
         self._clock = clock
         self._settings = settings
 
-    def node(self, name: str) -> Usage | None:
+    def node(self, name: str) -> MeasuredUsage | None:
         if self._nodes.get(name) is None:
             return None
         cpu, memory = _SYSTEM_CPU, _SYSTEM_MEMORY
@@ -140,13 +140,13 @@ class SimulatedUsage:
             for used in (self._of(pod) or {}).values():
                 cpu += used.cpu_cores
                 memory += used.memory_bytes
-        return Usage(round(cpu, 6), memory)
+        return MeasuredUsage(round(cpu, 6), memory)
 
-    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
+    def pod(self, namespace: str, name: str) -> Mapping[str, MeasuredUsage] | None:
         pod = self._pods.get(f"{namespace}/{name}")
         return None if pod is None else self._of(pod)
 
-    def _of(self, pod: Unstructured) -> dict[str, Usage] | None:
+    def _of(self, pod: Unstructured) -> dict[str, MeasuredUsage] | None:
         if phase(pod) != "Running":
             return None
         containers = (pod.raw.get("spec") or {}).get("containers") or []
@@ -167,7 +167,7 @@ class SimulatedUsage:
                 if annotated_memory is None
                 else annotated_memory / share
             )
-            used[str(container.get("name"))] = Usage(round(cpu, 6), int(memory))
+            used[str(container.get("name"))] = MeasuredUsage(round(cpu, 6), int(memory))
         return used
 
     def _wanted(self, container: dict[str, Any], resource: str, idle: float) -> float:

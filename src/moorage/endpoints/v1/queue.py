@@ -40,7 +40,7 @@ class CopiedQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class QueueListing:
     """All pending pods at one moment."""
 
     entries: list[Entry]
@@ -86,7 +86,7 @@ class QueueView:
         return CopiedQueue(*self._scheduler.engine.queue.pending.copied(), plugins)
 
 
-def _listing(copied: CopiedQueue) -> Listing:
+def _listing(copied: CopiedQueue) -> QueueListing:
     names: dict[frozenset[str], str] = {}
     entries: list[Entry] = []
     for slot in copied.slots:
@@ -107,7 +107,7 @@ def _listing(copied: CopiedQueue) -> Listing:
         places[place] += count
     ordered = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
     groups = [QueueGroup(place=place, reason=reason, pods=count) for (place, reason), count in ordered]
-    return Listing(entries, places, groups)
+    return QueueListing(entries, places, groups)
 
 
 def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:

@@ -26,7 +26,7 @@ PickArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class VolumeCandidates:
     """The volumes that could serve one claim on some node, as indices into a list of volumes."""
 
     reserved: tuple[int, ...]
@@ -88,7 +88,7 @@ class _Wanted:
         )
 
 
-def candidates(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> Candidates:
+def candidates(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> VolumeCandidates:
     """What does not depend on the node. A broken selector of the claim raises SelectorError."""
     wanted = _Wanted(claim)
     reserved: list[int] = []
@@ -105,11 +105,11 @@ def candidates(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]
         elif wanted.may_take(volume):
             free.append((size, index))
     free.sort()
-    return Candidates(tuple(reserved), tuple([index for _, index in free]))
+    return VolumeCandidates(tuple(reserved), tuple([index for _, index in free]))
 
 
 def pick(
-    found: Candidates,
+    found: VolumeCandidates,
     asked: BoolArray,
     few: Callable[[int], Sequence[int] | None],
     reach: Callable[[int], BoolArray],

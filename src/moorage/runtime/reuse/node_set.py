@@ -34,7 +34,7 @@ from moorage.runtime.reuse.signatures import (
     known_reads,
     shares_node_set,
 )
-from moorage.runtime.score_board import NEVER, Buffers, Column, ScoreBoard, Scores, ScoreStep
+from moorage.runtime.score_board import NEVER, Buffers, PluginColumn, ScoreBoard, Scores, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores, run_pre_score
 
 
@@ -50,7 +50,7 @@ class NodeSetBaseline(Baseline):
     ok: BoolArray
     feasible: int
     remaining: RemainingPlugins
-    columns: list[Column] = field(default_factory=list)
+    columns: list[PluginColumn] = field(default_factory=list)
     """Scores that are final."""
     totals: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The weighted sum of the final scores; `NEVER` where the node is refused."""
@@ -160,7 +160,7 @@ def _score(baseline: NodeSetBaseline, profile: Profile, names: frozenset[str], p
         normalized, status = scoring.normalize(step, raw)
         if not status.is_success:
             return False
-        baseline.columns.append(Column(step, raw, normalized))
+        baseline.columns.append(PluginColumn(step, raw, normalized))
         total += normalized * step.weight
     baseline.totals = np.where(baseline.ok, total, NEVER)
     return True

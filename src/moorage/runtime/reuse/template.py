@@ -37,7 +37,7 @@ from moorage.runtime.reuse.best_rows import BestRows
 from moorage.runtime.reuse.incremental import IncrementalScores, incremental_scores, may_be_incremental
 from moorage.runtime.reuse.node_set import one_for_all
 from moorage.runtime.reuse.signatures import Fingerprint, VersionOf, is_about_row, known_reads
-from moorage.runtime.score_board import NEVER, Buffers, Column, ScoreBoard, Scores, ScoreStep
+from moorage.runtime.score_board import NEVER, Buffers, PluginColumn, ScoreBoard, Scores, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores, run_pre_score
 
 FilterRow = Callable[[NodeView], Status | None]
@@ -134,7 +134,7 @@ class TemplateBaseline(Baseline):
     sums_decide: bool = False
     """Whether normalised scores are the same for all nodes, so that sums alone decide among the kept ones."""
     diagnosis: Diagnosis | None = None
-    columns: list[Column] | None = None
+    columns: list[PluginColumn] | None = None
     """The scores of all plugins, where all are kept and an attempt has scored since they changed; else
     None."""
     incremental: IncrementalScores | None = None
@@ -223,7 +223,9 @@ class TemplateBaseline(Baseline):
 
     def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
         raws = self.raws
-        summed = [Column(step, raws[step.name], raws[step.name]) for step in self.steps if step.is_summed]
+        summed = [
+            PluginColumn(step, raws[step.name], raws[step.name]) for step in self.steps if step.is_summed
+        ]
         rest = [(step, raws[step.name]) for step in self.steps if not step.is_summed]
         board = ScoreBoard(scoring.every, scoring.feasible, buffers.take_as_is(), summed)
         status = add_scores(board, scoring, self.remaining.scores, rest, self.totals)

@@ -17,7 +17,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS, Resource, custom
 from moorage.client import requests, responses
 from moorage.client.responses import Answer
-from moorage.client.transport import Request, Transport
+from moorage.client.transport import HttpRequest, Transport
 
 Json = dict[str, Any]
 PAGE = 500
@@ -46,7 +46,7 @@ class ApiObjects:
         self._connect = connect
         self._transport: Transport | None = None
 
-    async def ask(self, request: Request) -> Json:
+    async def ask(self, request: HttpRequest) -> Json:
         if self._transport is None:
             self._transport = self._connect()
         headers = {"Accept-Encoding": "identity", **request.headers}
@@ -121,7 +121,7 @@ class ApiObjects:
         )
 
     async def _get(self, path: str) -> Json:
-        return await self.ask(Request("GET", path, timeout=requests.CALL_SECONDS))
+        return await self.ask(HttpRequest("GET", path, timeout=requests.CALL_SECONDS))
 
     async def _pages(self, resource: Resource, form: str) -> AsyncIterator[Json]:
         after = ""

@@ -15,13 +15,13 @@ from moorage.app.clock import SystemClock
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import find
 from moorage.client.credentials import Credentials
-from moorage.client.transport import Request
+from moorage.client.transport import HttpRequest
 from moorage.endpoints import client
 from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json
 from moorage.web.sources import transfer
 from moorage.web.sources.api_objects import ApiObjects, in_namespace
-from moorage.web.sources.node_columns import Usage
+from moorage.web.sources.node_columns import UsageColumns
 from moorage.web.sources.server_source import ServerSource
 
 MAX_ROWS = 200
@@ -42,7 +42,7 @@ async def embedded_cluster(kubeconfig: str, context: str) -> tuple[Credentials, 
     server = await find(kubeconfig, context)
     objects = api_objects(server)
     try:
-        version = await objects.ask(Request("GET", "/version", timeout=SECONDS))
+        version = await objects.ask(HttpRequest("GET", "/version", timeout=SECONDS))
         if EMBEDDED not in str(version.get("gitVersion")):
             return None
         return server, await transfer.uids(objects)
@@ -59,7 +59,7 @@ class EmbeddedSource(ServerSource):
         objects: ApiObjects,
         first: Collection[str],
         *,
-        usage: Usage | None = None,
+        usage: UsageColumns | None = None,
         read_only: bool = False,
     ) -> None:
         """`first` has the UIDs of the objects that a reset keeps."""

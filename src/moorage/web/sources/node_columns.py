@@ -37,7 +37,7 @@ def label_columns(labels: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     return columns
 
 
-class Usage:
+class UsageColumns:
     """The measured usage of nodes."""
 
     def __init__(self, find_server: Callable[[], Awaitable[Credentials]]) -> None:

@@ -30,7 +30,7 @@ from moorage.endpoints.client import EndpointsClient
 from moorage.endpoints.queries import ROOT, NodeQuery, NodesQuery, QueueQuery, RecordsQuery
 from moorage.endpoints.v1 import configuration
 from moorage.web.source import Json, NodeContent, PodContent, Question
-from moorage.web.sources.node_columns import Usage, label_columns
+from moorage.web.sources.node_columns import UsageColumns, label_columns
 from moorage.web.sources.trying import what_if
 
 FRESH_SECONDS, NODES_FRESH_SECONDS = 0.4, 4.0
@@ -48,7 +48,9 @@ T = TypeVar("T")
 class ServerSource:
     refresh_seconds = 1.0
 
-    def __init__(self, given: Credentials, *, usage: Usage | None = None, read_only: bool = False) -> None:
+    def __init__(
+        self, given: Credentials, *, usage: UsageColumns | None = None, read_only: bool = False
+    ) -> None:
         self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given

@@ -31,7 +31,7 @@ from moorage.explain.judging import Judge, find_pod
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Json, NodeContent, PodContent, Question
-from moorage.web.sources.node_columns import Usage, label_columns
+from moorage.web.sources.node_columns import UsageColumns, label_columns
 from moorage.web.sources.pending import PendingPods, judge_pending
 from moorage.web.sources.trying import what_if
 
@@ -50,7 +50,7 @@ class SnapshotSource:
         cluster: ClusterObjects,
         configured: Configuration,
         read: Read,
-        usage: Usage | None = None,
+        usage: UsageColumns | None = None,
     ) -> None:
         self.title = title
         self._usage = usage

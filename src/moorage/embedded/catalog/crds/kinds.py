@@ -8,7 +8,7 @@ from moorage.api.resources import Resource, custom
 from moorage.embedded.admission.problems import Problems
 from moorage.embedded.catalog.crds import schemas
 from moorage.embedded.catalog.crds.schemas import SchemaCheck
-from moorage.embedded.catalog.kinds import SCALE, STATUS, ScalePaths, Served, Subresource
+from moorage.embedded.catalog.kinds import SCALE, STATUS, ScalePaths, ServedKind, Subresource
 from moorage.embedded.catalog.printing.json_path import PathError, compile_path
 from moorage.embedded.catalog.tables import custom_printer
 from moorage.store import refusals
@@ -65,7 +65,7 @@ class VersionView:
         return path
 
 
-def served_kinds(definition: Raw) -> list[Served]:
+def served_kinds(definition: Raw) -> list[ServedKind]:
     """Return the served versions of a definition, all on the objects of the storage version."""
     spec = definition["spec"]
     versions = [version for version in spec["versions"] if version.get("served")]
@@ -94,12 +94,12 @@ def _resource(spec: Raw, version: str) -> Resource:
     return custom(spec["group"], version, names["plural"], names["kind"], spec["scope"] == "Namespaced")
 
 
-def _served(spec: Raw, version: Raw, stored: Resource, alone: bool, terminating: bool) -> Served:
+def _served(spec: Raw, version: Raw, stored: Resource, alone: bool, terminating: bool) -> ServedKind:
     names, resource = spec["names"], _resource(spec, version["name"])
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale")
-    return Served(
+    return ServedKind(
         resource,
         names.get("singular") or names["kind"].lower(),
         tuple(names.get("shortNames") or ()),

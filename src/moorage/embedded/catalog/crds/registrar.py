@@ -17,7 +17,7 @@ from moorage.api.errors import Conflict, Gone, NotFound
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from moorage.embedded.catalog.crds.definitions import FINALIZER, is_sound
 from moorage.embedded.catalog.crds.kinds import served_kinds, storage_resource
-from moorage.embedded.catalog.kinds import Catalog, Served
+from moorage.embedded.catalog.kinds import Catalog, ServedKind
 from moorage.framework.ports import DELETED
 from moorage.store.objects import Raw, Stored, timestamp, with_meta
 from moorage.store.reading import Subscription
@@ -27,7 +27,7 @@ Defer: TypeAlias = Callable[[Callable[[], None]], object]
 """Calls a function soon, such as `loop.call_soon`."""
 
 
-def conflict(definition: Raw, others: Iterable[Served]) -> tuple[str, str] | None:
+def conflict(definition: Raw, others: Iterable[ServedKind]) -> tuple[str, str] | None:
     """Reason and message when another kind of the group has one of the names."""
     spec = definition["spec"]
     names = spec["names"]
@@ -111,7 +111,7 @@ class Registrar:
         self._wall = wall
         self._defer = defer
         self._planned = False
-        self._served: dict[str, list[Served]] = {}
+        self._served: dict[str, list[ServedKind]] = {}
         self._definitions: dict[str, Raw] = {}
         self._emptying: dict[str, Subscription] = {}
         """Watches of the objects of definitions that are going."""
@@ -170,12 +170,12 @@ class Registrar:
         if "deletionTimestamp" in definition["metadata"]:
             self._start_emptying(name)
 
-    def _others(self, name: str) -> list[Served]:
+    def _others(self, name: str) -> list[ServedKind]:
         """The kinds of all other definitions, and the built-in ones."""
         own = {id(served) for served in self._served.get(name, ())}
         return [served for served in self._catalog.all() if id(served) not in own]
 
-    def _serve(self, name: str, kinds: list[Served]) -> None:
+    def _serve(self, name: str, kinds: list[ServedKind]) -> None:
         wanted = {served.resource.version for served in kinds}
         for served in self._served.get(name, ()):
             if served.resource.version not in wanted:

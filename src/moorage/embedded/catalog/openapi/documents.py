@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.catalog.kinds import ServedKind
 from moorage.embedded.catalog.openapi.schemas import (
     V2,
     V3,
@@ -66,7 +66,7 @@ _INFO = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _META = ("meta/v1", "ObjectMeta")
 
 
-def paths_of(served: Served, schema_name: str, style: Style) -> Iterator[tuple[str, Raw]]:
+def paths_of(served: ServedKind, schema_name: str, style: Style) -> Iterator[tuple[str, Raw]]:
     """Each path of a kind with its operations."""
     resource = served.resource
     maker = _Maker(served, schema_name, style)
@@ -92,7 +92,7 @@ def paths_of(served: Served, schema_name: str, style: Style) -> Iterator[tuple[s
 
 
 class _Maker:
-    def __init__(self, served: Served, schema_name: str, style: Style) -> None:
+    def __init__(self, served: ServedKind, schema_name: str, style: Style) -> None:
         resource = served.resource
         self._style = style
         self._kind = resource.kind
@@ -132,19 +132,19 @@ def _path_parameter(name: str, style: Style) -> Raw:
     return made | ({"schema": {"type": "string"}} if style.version == 3 else {"type": "string"})
 
 
-def version_3(served: Iterable[Served]) -> Raw:
+def version_3(served: Iterable[ServedKind]) -> Raw:
     """The document of the kinds of one group version."""
     paths, schemas = _parts(served, V3)
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
-def version_2(served: Iterable[Served]) -> Raw:
+def version_2(served: Iterable[ServedKind]) -> Raw:
     """The document of all kinds."""
     paths, schemas = _parts(served, V2)
     return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": schemas}
 
 
-def _parts(served: Iterable[Served], style: Style) -> tuple[Raw, Raw]:
+def _parts(served: Iterable[ServedKind], style: Style) -> tuple[Raw, Raw]:
     """Paths and schemas."""
     types = library()
     paths: Raw = {}
@@ -166,7 +166,7 @@ def _parts(served: Iterable[Served], style: Style) -> tuple[Raw, Raw]:
     return paths, {**schemas, **custom}
 
 
-def _of_subresources(served: Served) -> Iterable[Definition]:
+def _of_subresources(served: ServedKind) -> Iterable[Definition]:
     types = library()
     for sub in served.subresources:
         api_version = f"{sub.group}/{sub.version}" if sub.group else sub.version

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from moorage.embedded.catalog.kinds import VIRTUAL, Catalog, Served
+from moorage.embedded.catalog.kinds import VIRTUAL, Catalog, ServedKind
 from moorage.embedded.catalog.openapi import documents
 from moorage.embedded.catalog.openapi.documents import KUBERNETES_VERSION
-from moorage.embedded.http import JSON, Answer, Request
+from moorage.embedded.http import JSON, ApiRequest, ServerAnswer
 from moorage.store.objects import Raw
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -135,13 +135,13 @@ def _varint(value: int) -> bytes:
 class OpenApi:
     """The endpoint for OpenAPI."""
 
-    def __init__(self, catalog: Catalog, virtual: Iterable[Served] = VIRTUAL) -> None:
+    def __init__(self, catalog: Catalog, virtual: Iterable[ServedKind] = VIRTUAL) -> None:
         self._catalog = catalog
         self._virtual = tuple(virtual)
         self._made_of = -1
         self._kept: dict[str, bytes] = {}
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: ApiRequest) -> ServerAnswer | None:
         if request.method not in ("GET", "HEAD") or not request.path.startswith("/openapi/"):
             return None
         if self._made_of != self._catalog.version:
@@ -156,7 +156,7 @@ class OpenApi:
             return None
         return _tagged(request, self._document(group_version), JSON)
 
-    def _version_2(self, request: Request) -> Answer:
+    def _version_2(self, request: ApiRequest) -> ServerAnswer:
         def make() -> Raw:
             return documents.version_2((*self._catalog.all(), *self._virtual))
 
@@ -181,8 +181,8 @@ class OpenApi:
 
         return self._keep(group_version, make)
 
-    def _group_versions(self) -> dict[str, list[Served]]:
-        found: dict[str, list[Served]] = {}
+    def _group_versions(self) -> dict[str, list[ServedKind]]:
+        found: dict[str, list[ServedKind]] = {}
         for served in (*self._catalog.all(), *self._virtual):
             found.setdefault(served.resource.path_prefix.lstrip("/"), []).append(served)
         return found
@@ -194,7 +194,7 @@ class OpenApi:
         return body
 
 
-def _fingerprint(kinds: list[Served]) -> str:
+def _fingerprint(kinds: list[ServedKind]) -> str:
     """Made of what a document is made of, so that the index needs no documents."""
     described = [(s.resource.plural, s.resource.kind, s.verbs, s.schema) for s in kinds]
     return _hash(msgspec.json.encode([KUBERNETES_VERSION, described]))
@@ -204,9 +204,9 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest().upper()
 
 
-def _tagged(request: Request, body: bytes, content_type: str) -> Answer:
+def _tagged(request: ApiRequest, body: bytes, content_type: str) -> ServerAnswer:
     tag = f'"{_hash(body)}"'
     headers = (("ETag", tag), ("Vary", "Accept"))
     if tag in request.headers.get("if-none-match", ""):
-        return Answer(304, b"", content_type, headers)
-    return Answer(200, body, content_type, headers)
+        return ServerAnswer(304, b"", content_type, headers)
+    return ServerAnswer(200, body, content_type, headers)

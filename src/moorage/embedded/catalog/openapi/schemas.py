@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.catalog.kinds import ServedKind
 from moorage.store.objects import Raw
 from moorage.store.schemas import TYPE_FIELDS, Definition, Field, Library, ListOf, MapOf, Plain, Ref, Type
 
@@ -150,13 +150,13 @@ def _typed(types: Library, type_: Type, style: Style, description: str = "") -> 
 # Custom kinds
 
 
-def custom_name(served: Served) -> str:
+def custom_name(served: ServedKind) -> str:
     """`io.example.v1.Widget` for Widget of example.io/v1."""
     resource = served.resource
     return ".".join((*reversed(resource.group.split(".")), resource.version, resource.kind))
 
 
-def custom_schema(types: Library, served: Served, style: Style) -> Raw:
+def custom_schema(types: Library, served: ServedKind, style: Style) -> Raw:
     """The schema of a definition, with what the server adds to every object."""
     resource = served.resource
     own: Raw = dict(served.schema or {"x-kubernetes-preserve-unknown-fields": True})

@@ -11,8 +11,8 @@ from moorage.embedded.catalog.printing.columns import (
     NAME,
     NONE,
     UNKNOWN,
-    Column,
     Printer,
+    PrinterColumn,
     Read,
     boolean,
     dig,
@@ -121,13 +121,13 @@ EVENTS = Printer(
         wide("Source", _event(_source)),
         string("Message", _event(lambda raw, now: text(raw, "message").strip())),
         wide("First Seen", _event(_first_seen)),
-        Column("Count", _event(_times), "integer", priority=1),
-        Column("Name", ".metadata.name", priority=1, format="name"),
+        PrinterColumn("Count", _event(_times), "integer", priority=1),
+        PrinterColumn("Name", ".metadata.name", priority=1, format="name"),
     )
 )
 
 
-def _data(*fields: str) -> Column:
+def _data(*fields: str) -> PrinterColumn:
     return integer("Data", lambda raw, now: sum(len(mapping(raw, field)) for field in fields))
 
 
@@ -135,7 +135,7 @@ def _role(raw: Raw, now: float) -> str:
     return f"{text(raw, 'roleRef', 'kind')}/{text(raw, 'roleRef', 'name')}"
 
 
-def _subjects(name: str, kind: str) -> Column:
+def _subjects(name: str, kind: str) -> PrinterColumn:
     def read(raw: Raw, now: float) -> str:
         found = (subject for subject in maps(raw, "subjects") if subject.get("kind") == kind)
         return ", ".join("/".join(filter(None, (text(s, "namespace"), text(s, "name")))) for s in found)
@@ -174,7 +174,7 @@ SCALES = Printer((NAME, integer("Desired", ".spec.replicas"), integer("Available
 CREATED_AT = Printer(
     (
         NAME,
-        Column(
+        PrinterColumn(
             "Created At",
             lambda raw, now: dig(raw, "metadata", "creationTimestamp"),
             "date",

@@ -28,7 +28,7 @@ _EMPTY: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """One column. Priority 0 is always shown, 1 only in wide output."""
 
     name: str
@@ -70,7 +70,7 @@ def _typed(value: Any, kind: str, default: Any) -> Any:
 class Printer:
     """The columns of one kind. `row` computes all cells at once, where columns belong together."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     row: Callable[[Raw, float], Cells] | None = None
     definitions: list[Raw] = field(init=False, repr=False, compare=False)
     readers: list[Read] = field(init=False, repr=False, compare=False)
@@ -83,20 +83,20 @@ class Printer:
         return [read(raw, now) for read in self.readers] if self.row is None else self.row(raw, now)
 
 
-def string(name: str, value: str | Read, default: str = "", description: str = "") -> Column:
-    return Column(name, value, default=default, description=description)
+def string(name: str, value: str | Read, default: str = "", description: str = "") -> PrinterColumn:
+    return PrinterColumn(name, value, default=default, description=description)
 
 
-def integer(name: str, value: str | Read) -> Column:
-    return Column(name, value, "integer")
+def integer(name: str, value: str | Read) -> PrinterColumn:
+    return PrinterColumn(name, value, "integer")
 
 
-def boolean(name: str, value: str | Read, default: bool = False) -> Column:
-    return Column(name, value, "boolean", default=default)
+def boolean(name: str, value: str | Read, default: bool = False) -> PrinterColumn:
+    return PrinterColumn(name, value, "boolean", default=default)
 
 
-def wide(name: str, value: str | Read, default: str = "") -> Column:
-    return Column(name, value, priority=1, default=default)
+def wide(name: str, value: str | Read, default: str = "") -> PrinterColumn:
+    return PrinterColumn(name, value, priority=1, default=default)
 
 
 def listed(path: str, name: str = "", default: str = "") -> Read:
@@ -127,7 +127,7 @@ def selector(path: str, default: str = NONE) -> Read:
     return lambda raw, now: selector_terms(dig(raw, *steps)) or default
 
 
-def containers(path: str) -> tuple[Column, Column]:
+def containers(path: str) -> tuple[PrinterColumn, PrinterColumn]:
     """Return the columns of the containers' names and images in the pod spec at a path."""
     spec = f"{path}.containers"
     return wide("Containers", listed(spec, "name")), wide("Images", listed(spec, "image"))
@@ -141,13 +141,13 @@ def age(raw: Raw, now: float) -> str:
     return since(dig(raw, "metadata", "creationTimestamp"), now)
 
 
-NAME = Column(
+NAME = PrinterColumn(
     "Name",
     ".metadata.name",
     format="name",
     description="The name, unique among the objects of its kind and place.",
 )
-AGE = Column("Age", age, description="The time since the object was created.")
+AGE = PrinterColumn("Age", age, description="The time since the object was created.")
 
 
 def dig(raw: Any, *path: str) -> Any:

@@ -10,8 +10,8 @@ from moorage.embedded.catalog.printing.columns import (
     NAME,
     NONE,
     UNSET,
-    Column,
     Printer,
+    PrinterColumn,
     Read,
     boolean,
     count,
@@ -38,14 +38,14 @@ _DEFAULT_ANNOTATIONS = (
 )
 
 
-def default_class(*annotations: str) -> Column:
+def default_class(*annotations: str) -> PrinterColumn:
     """Return the name column of a class kind: an annotation marks the default class."""
 
     def name(raw: Raw, now: float) -> str:
         is_default = any(text(raw, "metadata", "annotations", key) == "true" for key in annotations)
         return f"{text(raw, 'metadata', 'name')} (default)" if is_default else text(raw, "metadata", "name")
 
-    return Column("Name", name, format=NAME.format, description=NAME.description)
+    return PrinterColumn("Name", name, format=NAME.format, description=NAME.description)
 
 
 def _phase(raw: Raw, now: float) -> str:
