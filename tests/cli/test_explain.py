@@ -67,7 +67,7 @@ def test_a_pending_pod_has_message_refusals_and_remedies(snapshot):
         "",
     ]
     assert printed[8] == "What would help (each was tried on a copy of this cluster):"
-    assert printed[9] == "  - Tolerate the taint gpu=true:NoSchedule. Makes 1 node feasible (gpu)."
+    assert printed[9] == "  - Tolerate taint gpu=true:NoSchedule. Makes 1 node feasible (gpu)."
     assert printed[10] == "  - Request 1 less cpu. Makes 1 node feasible (cpu)."
 
 

@@ -30,52 +30,52 @@ def applied(engine: QuestionEngine, pod: Pod, remedy: Remedy) -> Any:
 
 REMEDIES: list[Any] = [
     pytest.param(
-        {}, [make_node("n", taints=GPU)], [], ["tolerate the taint gpu=true:NoSchedule"], id="taint"
+        {}, [make_node("n", taints=GPU)], [], ["Tolerate taint gpu=true:NoSchedule"], id="taint"
     ),
     pytest.param(
         {}, [make_node("n", taints=["a:NoSchedule", "b:NoExecute"])], [],
-        ["tolerate the taint a:NoSchedule and b:NoExecute"],
+        ["Tolerate taint a:NoSchedule and b:NoExecute"],
         id="two taints",
     ),
-    pytest.param({}, [make_node("n", unschedulable=True)], [], ["uncordon the node n"], id="cordon"),
+    pytest.param({}, [make_node("n", unschedulable=True)], [], ["Uncordon node n"], id="cordon"),
     pytest.param(
         {"node_selector": {"disk": "ssd"}}, [make_node("n")], [],
-        ["label the node n with disk=ssd", "drop the node selector disk=ssd"],
+        ["Label node n with disk=ssd", "Drop node selector disk=ssd"],
         id="node selector",
     ),
     pytest.param(
         {"affinity": make_affinity(nodes={"zone": ["a"]})}, [make_node("n")], [],
-        ["drop the required node affinity"],
+        ["Drop the required node affinity"],
         id="node affinity",
     ),
     pytest.param(
         {"cpu": "2"}, [FULL], [make_pod("busy", cpu="3", node="n")],
-        ["request 1 less cpu", "delete the pod default/busy on the node n"],
+        ["Request 1 less cpu", "Delete pod default/busy on node n"],
         id="cpu",
     ),
     pytest.param(
         {"cpu": "2", "memory": "6Gi"}, [FULL], [make_pod("busy", cpu="3", memory="4Gi", node="n")],
-        ["request 1 less cpu and 2Gi less memory"],
+        ["Request 1 less cpu and 2Gi less memory"],
         id="cpu and memory",
     ),
     pytest.param(
         {}, [make_node("n", pods=1)], [make_pod("only", node="n")],
-        ["delete the pod default/only on the node n"],
+        ["Delete pod default/only on node n"],
         id="number of pods",
     ),
     pytest.param(
         {"ports": [80]}, [make_node("n")], [make_pod("web", node="n", ports=[80])],
-        ["do without host ports", "delete the pod default/web on the node n"],
+        ["Do without host ports", "Delete pod default/web on node n"],
         id="host port",
     ),
     pytest.param(
         {"affinity": make_affinity(away=WEB)}, [make_node("n")], [make_pod("web", node="n", labels=WEB)],
-        ["drop the required pod anti-affinity", "delete the pod default/web on the node n"],
+        ["Drop the required pod anti-affinity", "Delete pod default/web on node n"],
         id="anti-affinity",
     ),
     pytest.param(
         {"affinity": make_affinity(near=WEB)}, [make_node("n")], [],
-        ["drop the required pod affinity"],
+        ["Drop the required pod affinity"],
         id="affinity",
     ),
     pytest.param(
@@ -83,15 +83,15 @@ REMEDIES: list[Any] = [
         [make_node("a", zone="x"), make_node("b", zone="y", unschedulable=True)],
         [make_pod("web", node="a", labels=WEB)],
         [
-            "uncordon the node b",
-            f"allow a maxSkew of 2 over {ZONE}",
-            f"spread over {ZONE} with ScheduleAnyway",
+            "Uncordon node b",
+            f"Allow a maxSkew of 2 over {ZONE}",
+            f"Spread over {ZONE} with ScheduleAnyway",
         ],
         id="topology spread",
     ),
     pytest.param(
         {"cpu": "2"}, [make_node("n", cpu="4", unschedulable=True)], [make_pod("busy", cpu="3", node="n")],
-        ["uncordon the node n, and request 1 less cpu"],
+        ["Uncordon node n, and request 1 less cpu"],
         id="two plugins on one node",
     ),
 ]  # fmt: skip
@@ -133,7 +133,7 @@ def test_one_more_node_helps_a_pod_that_fits_an_empty_one():
     busy = make_pod("busy", cpu="3", node="n", priority=0)
     pod = make_pod("p", cpu="4")
     remedies = {each.text: each for each in ask(load([FULL], [busy, pod]), pod, remedies=10).remedies}
-    remedy = remedies["one more node like n"]
+    remedy = remedies["Add one more node like n"]
     [(_, old, new)] = remedy.changes
     assert old is None
     assert (new.name, new.labels[HOSTNAME]) == (remedy.node, remedy.node)
@@ -150,7 +150,7 @@ def test_the_lowest_priority_that_would_preempt():
     pod = make_pod("p", cpu="2", priority=0)
     remedies = ask(load([FULL], [*pods, pod]), pod, remedies=10).remedies
     [remedy] = [each for each in remedies if "priority" in each.text]
-    assert remedy.text == "a priority of 11, which would preempt default/r0"
+    assert remedy.text == "Raise the priority to 11, which would preempt default/r0"
     assert (remedy.nodes, remedy.node) == (0, "n")
     assert remedy.pod is not None
     assert remedy.pod.priority == 11
@@ -167,15 +167,15 @@ def test_of_several_pods_in_the_way_the_least_important_is_proposed():
     pods = [make_pod("large", cpu="3", node="n", priority=5), make_pod("low", cpu="1", node="n", priority=1)]
     pod = make_pod("p", cpu="1", priority=0)
     texts = [remedy.text for remedy in ask(load([FULL], [*pods, pod]), pod, remedies=10).remedies]
-    assert "delete the pod default/low on the node n" in texts
-    assert "delete the pod default/large on the node n" not in texts
+    assert "Delete pod default/low on node n" in texts
+    assert "Delete pod default/large on node n" not in texts
 
 
 def test_a_remedy_as_data_has_the_objects_before_and_after():
     pod = make_pod("p")
     answer = ask(load([make_node("n", unschedulable=True)], [pod]), pod).to_dict()
     remedy = answer["remedies"][0]
-    assert (remedy["text"], remedy["nodes"], remedy["node"]) == ("uncordon the node n", 1, "n")
+    assert (remedy["text"], remedy["nodes"], remedy["node"]) == ("Uncordon node n", 1, "n")
     [change] = remedy["changes"]
     assert (change["kind"], change["name"]) == ("Node", "n")
     assert change["from"]["spec"]["unschedulable"] is True

@@ -167,7 +167,7 @@ def test_a_bound_pod_that_fits_nowhere_any_more_has_remedies():
     assert answer.feasible == 0
     assert answer.placement is not None
     assert answer.placement.own_refused == ("node(s) had untolerated taint(s)",)
-    assert answer.remedies[0].text == "tolerate the taint gone:NoExecute"
+    assert answer.remedies[0].text == "Tolerate taint gone:NoExecute"
 
 
 def test_a_bound_pod_counts_itself_out_of_its_node_and_back_in():

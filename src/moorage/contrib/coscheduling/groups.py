@@ -18,7 +18,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.status import Status
 
 LABEL = "scheduling.x-k8s.io/pod-group"
-PODGROUPS = custom("scheduling.x-k8s.io", "v1alpha1", "podgroups", "GroupObject")
+PODGROUPS = custom("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 
 
 def group_of(pod: Pod) -> str:

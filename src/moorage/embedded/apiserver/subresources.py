@@ -82,12 +82,12 @@ def _read(call: ApiCall) -> BindingBody:
             return _decoder.decode(call.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # the slow way words the error
-    return convert(call.read_object(), BindingBody, "BindingBody")
+    return convert(call.read_object(), BindingBody, "Binding")
 
 
 def _check(call: ApiCall, binding: BindingBody) -> None:
-    if binding.kind not in ("", "BindingBody"):
-        raise refusals.bad_request(f'{binding.kind[:100]} in version "v1" cannot be handled as a BindingBody')
+    if binding.kind not in ("", "Binding"):
+        raise refusals.bad_request(f'{binding.kind[:100]} in version "v1" cannot be handled as a Binding')
     meta = binding.metadata
     if meta.namespace and meta.namespace != call.path.namespace:
         raise refusals.bad_request(

@@ -253,12 +253,12 @@ def options_of(call: ApiCall) -> DeleteRequest:
     """Read the options from the body, or from the query if there is none."""
     if call.body.strip():
         raw = bodies.read_object(call.body, call.content_type)
-        if raw.get("kind") not in (None, "", "DeleteRequest"):
+        if raw.get("kind") not in (None, "", "DeleteOptions"):
             raise refusals.bad_request(
                 f"the body of a deletion must be DeleteOptions, not {raw['kind']!s:.100}"
             )
         return checked(
-            convert({f: v for f, v in raw.items() if v is not None}, DeleteRequest, "DeleteRequest")
+            convert({f: v for f, v in raw.items() if v is not None}, DeleteRequest, "DeleteOptions")
         )
     return checked(
         DeleteRequest(
