@@ -67,8 +67,7 @@ def _compare(less: Less, a: QueuedPod, b: QueuedPod) -> int:
 
 class _HeapEntry(NamedTuple):
     """An entry of the heap. Python compares it as a plain tuple, which is fast; the unique `serial` ends
-    every comparison before it reaches `uid` and `info`.
-    """
+    every comparison before it reaches `uid` and `info`."""
 
     rank: Any
     arrival: int
@@ -79,8 +78,7 @@ class _HeapEntry(NamedTuple):
 
 class PodHeap:
     """A heap of pods with the lowest rank first. Entries of removed pods stay in the list until they reach
-    the top.
-    """
+    the top."""
 
     def __init__(self, order: Order) -> None:
         self._order = order

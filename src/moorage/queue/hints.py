@@ -51,14 +51,12 @@ class QueueHooks(Protocol):
 
     def registrations(self, pod: Pod) -> Registrations:
         """Return the events that each plugin registered, including defaults, in the order of the
-        configuration.
-        """
+        configuration."""
         ...
 
     def signature(self, pod: Pod) -> Hashable:
         """Return the signature of a pod. Pods with equal signatures share hint results; None is never
-        shared.
-        """
+        shared."""
         ...
 
 
@@ -131,8 +129,7 @@ class HintEvaluator:
 
     def _complain(self, plugin: str, event: str, answer: object) -> None:
         """Log a wrong hint result once per plugin and event, because the hint repeats it with every such
-        event.
-        """
+        event."""
         if (plugin, event) not in self._complained:
             self._complained.add((plugin, event))
             log.error(
@@ -261,8 +258,7 @@ def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegi
 
 def _is_final(key: GroupKey, verdict: QueueingDecision) -> bool:
     """Return whether no other hint can change the decision. After a Queue, only plugins that returned Pending
-    matter.
-    """
+    matter."""
     return verdict.strategy is QueueingStrategy.IMMEDIATELY or (
         verdict.strategy is not QueueingStrategy.SKIP and not key.pending
     )

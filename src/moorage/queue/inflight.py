@@ -115,8 +115,7 @@ class InFlight:
 
     def popped_as(self, info: QueuedPod) -> str | None:
         """Return the UID under which `info` was popped. It differs from the current UID if the pod was
-        recreated.
-        """
+        recreated."""
         flight = self._flights.get(info.uid)
         if flight is not None and flight.info is info:
             return info.uid
@@ -157,8 +156,7 @@ class InFlight:
 
     def _trim(self) -> None:
         """Drop the events that no pod needs. Later pods start at later positions, so the oldest pod in flight
-        decides.
-        """
+        decides."""
         oldest = next(iter(self._flights.values()), None)
         keep_from = self._first + len(self._events) if oldest is None else oldest.start
         while self._first < keep_from:

@@ -156,14 +156,12 @@ class PendingPodsView:
 
     def counts(self) -> dict[str, int]:
         """Return the number of waiting pods by label of the metric pending_pods: active, backoff,
-        unschedulable, gated.
-        """
+        unschedulable, gated."""
         return dict(self._places.counts().items())
 
     def inflight_events(self) -> dict[str, int]:
         """Return the number of kept events by label, with the pods in flight as PodPopped. Empty if no pod is
-        in flight.
-        """
+        in flight."""
         return self._inflight.event_counts()
 
     def rejections(self) -> dict[tuple[str, str], int]:

@@ -176,8 +176,7 @@ class Entrance:
 
     def release(self, info: QueuedPod, strategy: QueueingStrategy, event: ClusterEvent) -> bool:
         """Move a pod to active or backoff if PreEnqueue allows it, otherwise to gated. Return whether it was
-        allowed.
-        """
+        allowed."""
         if not self._passes_gates(info):
             self.refused(info, (info.gating_plugin,))
             self.put(info, GATED, event)
@@ -188,8 +187,7 @@ class Entrance:
 
     def wake(self, info: QueuedPod, verdict: QueueingDecision, event: ClusterEvent) -> bool:
         """Requeue an unschedulable or gated pod. Return whether it moved: a plugin may have moved it before,
-        or PreEnqueue may still gate it.
-        """
+        or PreEnqueue may still gate it."""
         if self._places.place_of(info.uid) not in (UNSCHEDULABLE, GATED):
             return False
         moved = self.release(info, verdict.strategy, event)

@@ -258,8 +258,7 @@ class SchedulingQueue:
 
     def reconfigure(self, initial_backoff: float, max_backoff: float) -> None:
         """Apply a new configuration: compute signatures again, run PreEnqueue for every pod, and requeue all
-        unschedulable pods after their backoff.
-        """
+        unschedulable pods after their backoff."""
         self._places.backoff.configure(initial_backoff, max_backoff)
         for slot in list(self._places.slots.values()):
             self._sign(slot.info)
@@ -275,8 +274,7 @@ class SchedulingQueue:
 
     def tick(self) -> int:
         """Complete backoffs and flush pods that have been unschedulable for too long. Return how many pods
-        moved.
-        """
+        moved."""
         now = self._clock.now()
         moved = 0
         while (info := self._places.backoff.first_completed(now)) is not None:
@@ -331,8 +329,7 @@ class SchedulingQueue:
 
     def _change_in_flight(self, flight: InFlightPod, old: Pod, new: Pod) -> None:
         """Keep the change until the pod is requeued. The nomination is left to the attempt, which may have
-        reserved or released space.
-        """
+        reserved or released space."""
         flight.latest = new
         self.nominator.refresh(new)
         for event in own_changes(old, new):
@@ -346,8 +343,7 @@ class SchedulingQueue:
 
     def _announce_free_space(self, pod: Pod, node_name: str) -> None:
         """Requeue pods that the end of a nomination may help. It held space against pods of equal or lower
-        priority, so for them it is like the deletion of a pod.
-        """
+        priority, so for them it is like the deletion of a pod."""
 
         def may_use(other: Pod) -> bool:
             return other.priority <= pod.priority and other.uid != pod.uid

@@ -103,8 +103,7 @@ class UnschedulablePods:
 
     def regroup(self, info: QueuedPod) -> None:
         """Move a pod to its new group after its object, signature or gate has changed. Its age stays the
-        same.
-        """
+        same."""
         self._part(info.uid)
         self._join(info)
 

@@ -44,8 +44,7 @@ _log = logs.get(__name__)
 
 class BindOutcome(enum.Enum):
     """The state of a pod whose bind is in doubt, according to the API server. The values are metric
-    labels.
-    """
+    labels."""
 
     BOUND_HERE = "bound_here"
     BOUND_ELSEWHERE = "bound_elsewhere"
@@ -129,8 +128,7 @@ class BindingCycle:
 
     async def _announce(self, placement: PodPlacement) -> tuple[Flight, Status]:
         """Run PreBindPreFlight, and set nominatedNodeName if PreBind has work to do or the pod waits on
-        Permit (KEP-5278).
-        """
+        Permit (KEP-5278)."""
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
@@ -227,8 +225,7 @@ class BindingCycle:
 
     async def _settle(self, placement: PodPlacement) -> BindOutcome:
         """Get the pod from the API server, with retries, until the outcome is known. The pod stays
-        assumed.
-        """
+        assumed."""
         pod, delay = placement.pod, 0.5
         while True:
             try:

@@ -27,8 +27,7 @@ _log = logs.get(__name__)
 
 class NodeChooser:
     """Chooses nodes. Between attempts it keeps the baselines and the start of the next search (compatible
-    mode).
-    """
+    mode)."""
 
     def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0

@@ -140,16 +140,14 @@ class Engine:
 
     async def stand_by(self) -> None:
         """Keep stores, cache and queue current without scheduling, until cancelled. Used while another
-        replica leads.
-        """
+        replica leads."""
         while True:
             self.drain()
             await self.inbox.wait()
 
     async def run(self) -> None:
         """Schedule pods until `stop` is called. The first listing of the informers should be in the inbox
-        before this starts.
-        """
+        before this starts."""
         self._leads = True
         self.start_runs()
         began, cycles = self.clock.now(), 0
@@ -204,8 +202,7 @@ class Engine:
 
     def drain(self) -> None:
         """Apply everything in the inbox: update all caches, then call the plugins' callbacks, then execute
-        the instructions, each in order.
-        """
+        the instructions, each in order."""
         while self._between and not self._stopping:
             self._do(*self._between.popleft())
         applied: list[tuple[Buckets | None, float, Sequence[Instruction]]] = []

@@ -82,8 +82,7 @@ def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int
 
 async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:
     """Add the scores of the prioritizing extenders, which are called concurrently. Extenders that fail add
-    nothing.
-    """
+    nothing."""
     services, pod = attempt.profile.services, attempt.pod
     asked = [each for each in services.extenders if each.prioritizes and each.is_interested(pod)]
     if not asked:

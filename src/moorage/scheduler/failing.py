@@ -97,8 +97,7 @@ MAX_RETRY_AFTER_SECONDS = 60.0
 
 class FailureHandler:
     """Handles failed attempts, between cycles only. The order is that of kube-scheduler: requeue, nominator,
-    event, status.
-    """
+    event, status."""
 
     def __init__(
         self,

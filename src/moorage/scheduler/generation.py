@@ -89,8 +89,7 @@ class Generation:
 
     async def end(self) -> None:
         """Stop everything that the plugins have started. Called when no pod needs this generation any
-        more.
-        """
+        more."""
         await self.runs.stop()
         self.forget()
         await self.tasks.stop()
@@ -120,8 +119,7 @@ class Builder:
         extenders: Sequence[Extender],
     ) -> Generation:
         """Build all profiles. Raise a PluginError with the problems of all of them, leaving nothing
-        registered.
-        """
+        registered."""
         made = self._empty(extenders)
         built: dict[str, Profile] = {}
         problems: list[str] = []

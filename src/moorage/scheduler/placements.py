@@ -60,8 +60,7 @@ class Placements:
         self._newest: dict[str, PodPlacement] = {}
         self._bound_at: dict[str, float] = {}
         """UID → when the API server confirmed the bind, until the watch shows it. Used to measure the lag of
-        the watch.
-        """
+        the watch."""
 
     def begin(self, placement: PodPlacement) -> None:
         """Add a placement."""

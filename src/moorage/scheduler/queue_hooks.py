@@ -65,8 +65,7 @@ class ProfileHooks:
 
 def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | None:
     """Return the first rejection, or None. The plugin that gated the pod last time runs first, because it
-    most likely still does.
-    """
+    most likely still does."""
     order = sorted(profile.pre_enqueue, key=lambda plugin: plugin.name != first)
     for plugin in order:
         try:
@@ -95,8 +94,7 @@ class Last:
 
 def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
     """Return the QueueSort key of a pod. If the plugin fails, the pod is sorted last, so that it is never
-    lost.
-    """
+    lost."""
     try:
         return sort.key(pod)
     except Exception as error:

@@ -27,8 +27,7 @@ class RecordRing:
         self._sequence = 0
         self._diagnosis = NOTHING_SEEN
         """The diagnosis that the newest record shares with earlier ones. Its size is counted for the first of
-        them.
-        """
+        them."""
 
     def add(self, record: DecisionRecord) -> None:
         """Add a record and give it the next sequence."""
@@ -53,8 +52,7 @@ class RecordRing:
 
     def _shrink(self) -> None:
         """Drop several records at once. Freeing them one by one takes three times as long, because none of
-        their memory is in the processor's cache.
-        """
+        their memory is in the processor's cache."""
         most = self._max_bytes - self._max_bytes // 1024
         while self._bytes > most and len(self._ring) > 1:
             self._bytes -= self._ring.popleft().kept_bytes
@@ -150,8 +148,7 @@ def make_record(
 
 def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagnosis:
     """Return the diagnosis of an attempt. With `keep`, copy the statuses, because they belong to a baseline
-    that will change.
-    """
+    that will change."""
     statuses = attempt.statuses
     refusals: tuple[RefusalCount, ...] = ()
     ids: npt.NDArray[np.unsignedinteger[Any]] | None = None

@@ -36,8 +36,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 RETRIES = 10
 """Number of tries. With growing delays they take about two minutes, because controllers also rely on the
-status.
-"""
+status."""
 REMEMBERED = 10_000
 
 
@@ -95,8 +94,7 @@ class PodStatusWriter:
 
     async def announce(self, pod: Pod, node: str) -> None:
         """Set nominatedNodeName before the pod is bound. Tries once, because a failure only hides the
-        expected node.
-        """
+        expected node."""
         if pod.nominated_node_name == node:
             return
         patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}

@@ -49,8 +49,7 @@ from moorage.store.patches import apply_patch
 
 ENDED, DELETED, LOST = "ended", "deleted", "lost"
 """Why a pod is gone: its lifetime was over, it was deleted (by preemption or otherwise), or its node is
-gone.
-"""
+gone."""
 
 
 class PodOwner(Protocol):

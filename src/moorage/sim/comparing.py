@@ -83,8 +83,7 @@ class Comparison:
 
     def differences(self) -> Iterator[Different]:
         """Yield the pods that were bound to another node than under the first configuration, or not at
-        all.
-        """
+        all."""
         for first, *others in zip(*(self.results[name] for name in self.names), strict=True):
             expected = first.nodes()
             for other in others:
@@ -195,8 +194,7 @@ def report(title: str, results: Sequence[RunResult], table: Iterable[Sequence[st
 
 def plot(measure: str, results: Sequence[RunResult], colours: dict[str, str]) -> str:
     """Return a plot of one measure of all results over time, or an empty string if there are too few
-    samples.
-    """
+    samples."""
     lines = [(colours[result.name], _points(result, measure)) for result in results]
     points = [point for _, found in lines for point in found]
     if len(points) < MIN_POINTS:

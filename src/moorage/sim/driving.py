@@ -160,8 +160,7 @@ class Driver:
 
     def _is_over(self) -> bool:
         """Return whether everything has arrived, no running pod will end, and pending pods are tried only by
-        the flush or in vain.
-        """
+        the flush or in vain."""
         waiting, now = self._engine.queue.pending.counts(), self._cluster.clock.now()
         busy = waiting["active"] + waiting["backoff"] + len(self._engine.bindings)
         if not self._fed or self._cluster.ending or self._tally.scheduled != self._last_scheduled:

@@ -56,8 +56,7 @@ def parse_yaml(text: str | bytes, source: str) -> dict[str, Any]:
 
 def read_fields(kind: type[T], raw: Any, source: str) -> T:
     """Return the typed value. Raise a FieldError that names the file, the path and, for an unknown field, the
-    known ones.
-    """
+    known ones."""
     try:
         return msgspec.convert(raw, kind, dec_hook=_read)
     except msgspec.ValidationError as error:

@@ -51,8 +51,7 @@ def load_workload(
 
 def _recording(path: Path, as_scheduled: bool, since: str) -> Recording:
     """Open a recording, from its beginning or from `since`, which is a time or a duration after the
-    beginning.
-    """
+    beginning."""
     recording = Recording(path, as_scheduled=as_scheduled)
     if not since:
         return recording
@@ -69,8 +68,7 @@ def _recording(path: Path, as_scheduled: bool, since: str) -> Recording:
 
 def end_of(workload: Workload, until: str) -> float | None:
     """Return the virtual second at which a run ends, or None. `until` is a duration or, for a recording, a
-    time.
-    """
+    time."""
     if not until:
         return None
     moment = parse_time(until)

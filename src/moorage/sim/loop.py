@@ -40,8 +40,7 @@ _REAL_WORLD = (
     "subprocess_shell",
 )  # fmt: skip
 """Methods of a loop that reach outside the process. They would fail without a clear message or wait
-forever.
-"""
+forever."""
 
 
 class SimulationError(MoorageError):
@@ -73,8 +72,7 @@ class _Task(asyncio.Task[Any]):
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """The event loop. With a `seed` of None, callbacks run in order of arrival. Time must not pass
-    `until`.
-    """
+    `until`."""
 
     # Attributes of the base class that it does not declare to type checkers.
     _ready: deque[asyncio.Handle]

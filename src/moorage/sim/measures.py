@@ -25,8 +25,7 @@ from moorage.sim.tally import RunTally
 PODS = "pods"
 MAX_SAMPLES = 1000
 """Maximum samples in a series without a fixed interval. Beyond it, every second sample is dropped and the
-interval doubles.
-"""
+interval doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ class ClusterView:
 Measure = Callable[[ClusterView], float]
 OwnMeasure = Measure | type[Any]
 """A function, or a class that is instantiated for every run and whose instance is called, so that it can keep
-state.
-"""
+state."""
 Sample = dict[str, float]
 
 
@@ -161,8 +159,7 @@ def waiting(seconds: FloatArray) -> Sample:
 
 def utilisation(nodes: Nodes, resource: str) -> Sample:
     """Return the requested share of a resource: of the whole cluster, and over the nodes that have the
-    resource.
-    """
+    resource."""
     there, asked = nodes.floats("allocatable", resource), nodes.floats("requested", resource)
     has = there > 0
     total = float(there.sum())
@@ -207,8 +204,7 @@ def zone_skew(nodes: Nodes) -> float:
 
 class SampleSeries:
     """Samples by name, all of the same length. Without a fixed interval, only as many are kept as a plot
-    needs.
-    """
+    needs."""
 
     def __init__(self, interval: float | None = None) -> None:
         self.interval = interval or 1.0

@@ -144,8 +144,7 @@ class ClusterRecorder:
 
     async def _readable(self) -> list[Resource]:
         """Return the kinds that may be listed. Nodes and pods are required. A kind that the API server does
-        not serve may appear later.
-        """
+        not serve may appear later."""
         kinds = []
         for resource in self._resources:
             try:
@@ -186,8 +185,7 @@ class ClusterRecorder:
 
     def _time(self) -> float:
         """Return the wall clock time, made strictly increasing so that snapshots have a place among the
-        lines.
-        """
+        lines."""
         self._latest = max(self._clock.wall(), self._latest + MICROSECOND)
         return self._latest
 

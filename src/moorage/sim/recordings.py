@@ -179,8 +179,7 @@ class RecordedChange:
 
     def _put(self, cluster: SimulatedCluster, obj: AnyObject) -> None:
         """Add or update an object. After an interrupted watch, an Add may be for an existing object and an
-        Update for an unknown one.
-        """
+        Update for an unknown one."""
         try:
             if self.event == ADD:
                 cluster.add(obj)

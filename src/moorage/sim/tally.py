@@ -140,8 +140,7 @@ class RunTally:
 
 def decisive(top: TopScores) -> str:
     """Return the plugin that ranked the best node before the second, or an empty string if they are equal or
-    there is only one.
-    """
+    there is only one."""
     if len(top.rows) < 2:
         return ""
     best, plugin = 0, ""

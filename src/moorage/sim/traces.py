@@ -74,8 +74,7 @@ class TraceMapping(Fields):
     objects: tuple[dict[str, Any], ...] = ()
     order: str = ""
     """A file of lines `SEED pods ROW ROW …` with the rows of the trace in order of arrival, and `SEED nodes
-    RANK RANK …` with the position of every node. All values are numbers; rows and ranks count from 0.
-    """
+    RANK RANK …` with the position of every node. All values are numbers; rows and ranks count from 0."""
     attempts: int | None = None
     """Number of rejections after which a pod is deleted. Without it, pods are tried forever."""
     duration: Seconds | None = None

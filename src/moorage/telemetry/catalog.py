@@ -19,8 +19,7 @@ REST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 class MetricCatalog:
     """The metrics of one scheduler. Nothing is global, so two schedulers in one process have separate
-    metrics.
-    """
+    metrics."""
 
     def __init__(self) -> None:
         self._scheduling()

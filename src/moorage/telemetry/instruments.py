@@ -87,8 +87,7 @@ class _Values(Family):
 
     def child(self, *values: str) -> Value:
         """Return the child with these label values, creating it on first use. Keep it where it is used
-        often.
-        """
+        often."""
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):

@@ -59,8 +59,7 @@ class Log:
         self, message: str, /, error: BaseException | str | None = None, stack: bool = False, **values: object
     ) -> None:
         """Log an error. `stack` adds the traceback of `error`; use it for bugs, not for an unavailable
-        server.
-        """
+        server."""
         if not self._enabled(logging.ERROR):
             return
         trace = error if stack and isinstance(error, BaseException) else None
@@ -76,8 +75,7 @@ class Log:
 
 def get(name: str) -> Log:
     """Return the logger of a module or plugin. Names outside Moorage are placed below it to share its
-    verbosity.
-    """
+    verbosity."""
     inside = name == ROOT or name.startswith(f"{ROOT}.")
     return Log(logging.getLogger(name if inside else f"{ROOT}.{name}"))
 
@@ -123,8 +121,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 class Throttle:
     """Admits `burst` calls per period of `seconds`. A period starts with its first call. `now` is
-    monotonic.
-    """
+    monotonic."""
 
     __slots__ = ("_admitted", "_burst", "_now", "_period", "_since", "_suppressed")
 
@@ -180,8 +177,7 @@ class _Lines(logging.Formatter):
 
 class TextLines(_Lines):
     """Formats `I0731 09:14:44.663787       1 cycle.py:80] "Attempting to schedule pod" pod="default/x"`, in
-    UTC.
-    """
+    UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(self._time(record), UTC)
@@ -198,8 +194,7 @@ class TextLines(_Lines):
 
 class JsonLines(_Lines):
     """Formats one JSON object per line: ts (epoch seconds), level, caller, v (info only), msg, then the
-    pairs.
-    """
+    pairs."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {

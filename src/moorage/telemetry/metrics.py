@@ -27,8 +27,7 @@ Plugins = Mapping[str, Sequence[str]]
 """Label of an extension point → the names of its plugins."""
 Skipped = tuple[frozenset[str], frozenset[str] | None]
 """The plugins that returned Skip in PreFilter, and so skip Filter, and the same for PreScore and Score. The
-second is None if nothing was scored.
-"""
+second is None if nothing was scored."""
 
 
 class SchedulerMetrics(MetricCatalog):
@@ -48,8 +47,7 @@ class SchedulerMetrics(MetricCatalog):
 
     def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
         """Return the meter of a profile. `filters` and `scores` are the plugins whose evaluations are
-        counted.
-        """
+        counted."""
         if (known := self.profiles.get(name)) is not None:
             self._past.update(dict(known.evaluations()))
         self.profiles[name] = made = self.make_meter(self, name, filters, scores)
@@ -168,8 +166,7 @@ class ProfileMeter:
 
     def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
         """Yield the plugins, timing each until the next one is requested. A plugin that ends the loop is not
-        timed.
-        """
+        timed."""
         buckets_of, began = self._timed.setdefault(point, {}), self._now()
         for plugin in plugins:
             yield plugin
@@ -190,8 +187,7 @@ class ProfileMeter:
 
     def evaluations(self) -> Iterator[tuple[Labels, float]]:
         """Yield the number of evaluations per plugin and extension point, starting with 0. A plugin that
-        skipped did not run.
-        """
+        skipped did not run."""
         found = {
             (plugin, point): 0
             for plugins in (self._filters, self._scores)

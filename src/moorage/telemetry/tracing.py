@@ -146,8 +146,7 @@ EXPORTERS = ("otlp", "console")
 
 def _provider(exporter: str, environ: Mapping[str, str]) -> Any:
     """Build the provider. The SDK itself reads the other variables: endpoint, headers, sampler, batches,
-    resource.
-    """
+    resource."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
