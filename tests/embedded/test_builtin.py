@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from moorage.api import resources
 from moorage.embedded.builtin import BUILT_IN, CONTROLLERS, built_in_catalog
@@ -29,10 +30,10 @@ def test_custom_kinds_have_no_status_of_the_store():
 
 
 def test_every_controller_is_in_the_table_once():
-    assert Counter[type](CONTROLLERS) == Counter(_subclasses(Controller))
+    assert Counter(CONTROLLERS) == Counter(_subclasses(Controller))
 
 
-def _subclasses(of: type) -> list[type]:
+def _subclasses(of: Any) -> list[Any]:
     """Return the controllers that have a name, wherever they are below the base class."""
     direct: list[type] = of.__subclasses__()
     found = [cls for sub in direct for cls in (sub, *_subclasses(sub))]
