@@ -48,5 +48,5 @@ def test_other_peoples_credentials_are_never_overwritten(tmp_path, content):
 
 def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MoorageError, match="cannot write the kubeconfig .*file/config: "):
+    with pytest.raises(MoorageError, match=r"cannot write the kubeconfig .*file/config: "):
         kubeconfig.write(tmp_path / "file" / "config", TEXT)

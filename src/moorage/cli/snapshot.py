@@ -51,9 +51,7 @@ def snapshot(
     and `up` read the file with --snapshot.
     """
     if hash_names and annotations:
-        fail(
-            "--hash-names and --annotations exclude each other: annotations may contain names; drop one"
-        )
+        fail("--hash-names and --annotations exclude each other: annotations may contain names; drop one")
     if salt and not hash_names:
         fail("--salt needs --hash-names")
     salted = (salt or secrets.token_hex(16)) if hash_names else None
