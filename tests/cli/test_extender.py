@@ -78,8 +78,8 @@ def test_print_config_needs_no_cluster(folder):
     [
         (["--url=http://a:1"], "--url belongs to --print-config"),
         (["--profile=x"], "has no profile 'x'"),
-        (["--bind-address=here"], "--bind-address: 'here' is no address"),
-        (["--tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file go together"),
+        (["--bind-address=here"], "--bind-address: 'here' is not an IP address"),
+        (["--tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file belong together"),
         (["--client-ca-file=/does/not/exist"], "--client-ca-file /does/not/exist"),
         (["--kubeconfig=/does/not/exist"], "/does/not/exist"),
     ],

@@ -168,9 +168,9 @@ def test_the_block_has_certificates_with_https(options, url, files):
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"bind_address": "localhost"}, "--bind-address: 'localhost' is no address"),
-        ({"port": 70000}, "--port: 70000 is no port"),
-        ({"cert_file": "c"}, "--tls-cert-file and --tls-private-key-file go together"),
+        ({"bind_address": "localhost"}, "--bind-address: 'localhost' is not an IP address"),
+        ({"port": 70000}, "--port: 70000 is not a port"),
+        ({"cert_file": "c"}, "--tls-cert-file and --tls-private-key-file belong together"),
         ({"bind_address": "10.0.0.1"}, "--bind-address: any client that reaches 10.0.0.1 could bind pods"),
     ],
 )
@@ -199,8 +199,8 @@ def test_beyond_loopback_there_is_tls_always(fields, has_tls):
 @pytest.mark.parametrize(
     ("options", "url", "text"),
     [
-        (ExtenderOptions(), "extender:1", "--url: 'extender:1' is no address"),
-        (ExtenderOptions(bind_address="0.0.0.0"), "", "0.0.0.0 is no address to connect to; set --url"),
+        (ExtenderOptions(), "extender:1", "--url: 'extender:1' is not a URL"),
+        (ExtenderOptions(bind_address="0.0.0.0"), "", "clients cannot connect to 0.0.0.0; set --url"),
     ],
 )
 def test_a_block_without_an_address_is_refused(options, url, text):

@@ -1,1 +1,1 @@
-"""The door to a process: health, metrics and `/moorage/v1`, with the client that reads it."""
+"""The endpoints of a scheduler: health, metrics and `/moorage/v1`, with their client."""

@@ -44,7 +44,7 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """Only objects of these names."""
+    """Names of the objects that the rule is limited to."""
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {"apiGroups": [self.group], "resources": list(self.resources)}
@@ -58,7 +58,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Rules of one cluster role."""
+    """The rules of one cluster role."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -85,13 +85,13 @@ DELEGATED_AUTH = Pack(
         Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
     ),
 )
-"""Who may read our metrics is asked of the API server."""
+"""Needed to ask the API server who may read the metrics."""
 
 
 READING: frozenset[Right] = frozenset(
     ("", resource, verb) for resource in ("nodes", "pods") for verb in ("list", "watch")
 )
-"""What an extender cannot do without; it leaves all writing to kube-scheduler."""
+"""The rights that an extender needs; kube-scheduler does all writes."""
 
 
 def packs(
@@ -99,7 +99,7 @@ def packs(
     always: frozenset[Right] = ALWAYS,
     more: tuple[Pack, ...] = (DELEGATED_AUTH,),
 ) -> list[Pack]:
-    """The cluster roles that this configuration needs; the base first, then by name."""
+    """Return the cluster roles that a configuration needs; the base first, then by name."""
     wanted: dict[str, set[Right]] = {BASE: set(always)}
     for name in enabled(configuration):
         pack = PACK_OF.get(name, f"plugin-{kebab(name)}")
@@ -115,7 +115,7 @@ def packs(
 
 
 def enabled(configuration: Configuration) -> list[str]:
-    """Plugins of any profile, each once."""
+    """Return the plugins of all profiles, each once."""
     names = [name for profile in configuration.profiles for name in profile.plugin_names]
     return [name for name in dict.fromkeys(names) if name in configuration.registry]
 
@@ -126,7 +126,7 @@ def rights_of(need: Access) -> Iterable[Right]:
 
 
 def as_rules(rights: Iterable[Right]) -> tuple[Rule, ...]:
-    """Rights as few rules: resources of one group that have the same verbs stand together."""
+    """Combine rights into few rules: resources of a group with the same verbs share a rule."""
     verbs: dict[tuple[str, str], set[str]] = {}
     for group, resource, verb in rights:
         verbs.setdefault((group, resource), set()).add(verb)
@@ -142,7 +142,7 @@ def _place(verb: str) -> tuple[int, str]:
 
 
 def kebab(name: str) -> str:
-    """`NetworkTraffic` → `network-traffic`; what a role may not be called falls away."""
+    """Return the name of a role: `NetworkTraffic` → `network-traffic`, without invalid characters."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
     return re.sub(r"[^a-z0-9]+", "-", spaced).strip("-") or "unnamed"
 
@@ -150,11 +150,11 @@ def kebab(name: str) -> str:
 Json = dict[str, Any]
 API = "rbac.authorization.k8s.io"
 READER = "extension-apiserver-authentication-reader"
-"""The role of every cluster that may read by which authority clients are known."""
+"""The role of every cluster that may read the client CA."""
 
 
 def service_account(options: DeployOptions) -> Json:
-    """Tokens are mounted by the pod that needs one, and by no other that uses the account."""
+    """Return an account without automatic tokens: only the pod that needs a token mounts it."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -183,7 +183,7 @@ def cluster_roles(options: DeployOptions, packs: list[Pack]) -> list[Json]:
 
 
 def election_rules(lease: str) -> tuple[Rule, ...]:
-    """`create` cannot be limited to a name; everything else is."""
+    """Return the rules for a lease; all verbs but `create` can be limited to its name."""
     group = "coordination.k8s.io"
     return (
         Rule(group, ("leases",), ("create",)),
@@ -192,7 +192,7 @@ def election_rules(lease: str) -> tuple[Rule, ...]:
 
 
 def election(options: DeployOptions, lease: str, namespace: str) -> list[Json]:
-    """The right to lead, where the lease is."""
+    """Return the role for leader election, in the namespace of the lease."""
     name = f"{options.name}-election"
     meta = {"name": name, "namespace": namespace, "labels": options.labels}
     return [

@@ -1,4 +1,4 @@
-"""The pods: configuration, Deployment, disruption budget, and what scrapes them."""
+"""The workload: configuration, Deployment, disruption budget, Service and ServiceMonitor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CONFIG_FILE = "scheduler.yaml"
 CONFIG_FOLDER = "/etc/moorage"
 TLS_FOLDER = "/etc/moorage-tls"
 USER = 10001
-"""Beyond the users of any host."""
+"""A user id that no host uses."""
 TERMINATION_SECONDS = 40
-"""Longer than a stopping scheduler waits for the outcome of its binds (20 s) and gives the lease back."""
+"""Longer than a stopping scheduler needs to finish its bindings (20 s) and to release the lease."""
 
 
 def namespace(options: DeployOptions) -> Json:
-    """Only pods that keep the restricted standard may run beside the scheduler's token."""
+    """Return a namespace that admits only pods of the restricted security standard."""
     standard = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
     return {
         "apiVersion": "v1",
@@ -39,7 +39,7 @@ def config_map(options: DeployOptions, text: str) -> Json:
 
 
 def deployment(options: DeployOptions, text: str, arguments: list[str]) -> Json:
-    """`text` is the configuration: pods are replaced when it changes."""
+    """Return the Deployment; its pods are replaced when the configuration `text` changes."""
     checksum = hashlib.sha256(text.encode()).hexdigest()
     return {
         "apiVersion": "apps/v1",
@@ -92,7 +92,7 @@ def _pod_spec(options: DeployOptions, arguments: list[str]) -> Json:
 
 
 def _apart(options: DeployOptions, topology: str) -> Json:
-    """Preferred, not required: a cluster of one node gets its second replica too."""
+    """Prefer different nodes for replicas, but do not require them: a cluster may have one node only."""
     term = {"topologyKey": topology, "labelSelector": {"matchLabels": options.selector}}
     return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
 
@@ -154,7 +154,7 @@ def service(options: DeployOptions, name: str) -> Json:
 
 
 def scraping(options: DeployOptions) -> list[Json]:
-    """A Service over all replicas, the ServiceMonitor, and the role that a scraper has to be given."""
+    """Return a Service for all replicas, the ServiceMonitor, and the role for a scraper."""
     headless = service(options, f"{options.name}-metrics")
     headless["spec"] = {"clusterIP": "None", **headless["spec"]}
     reader = f"{options.name}-metrics-reader"

@@ -1,4 +1,1 @@
-"""HTTPS for the processes of Moorage: certificates, connections with limits, a scheduler's endpoints.
-
-`moorage run` serves its endpoints with it; the embedded API server takes its certificates and connections.
-"""
+"""HTTP servers of Moorage: listeners, connections with limits, certificates, and access control."""

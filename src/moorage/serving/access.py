@@ -1,8 +1,8 @@
-"""Who may ask the endpoints: the guard in front of them, and what it asks the API server.
+"""The guard of the endpoints: authentication and authorization of requests by the API server.
 
-A client is known by its certificate, which TLS has verified, or by its token, which a TokenReview judges;
-what a user may read a SubjectAccessReview decides. Answers are kept for a while. When the API server cannot
-be asked, no request gets in: there is no anonymous access to fall back to.
+A client is authenticated by its certificate, which TLS has verified, or by its token in a TokenReview. A
+SubjectAccessReview authorizes the request. Answers are cached for a while. If the API server does not answer,
+no request is admitted: there is no anonymous access as a fallback.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CACHE_SIZE = 1024
 MAX_TOKEN = 16 * 1024
 MAX_BODY = 256 * 1024
 BODY_TYPES = ("application/yaml", "application/json")
-"""Types that no form of a web page can send."""
+"""Types that an HTML form cannot send."""
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -46,7 +46,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user whom the API server, or a certificate that it trusts, vouches for."""
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Identity:
 
 
 class CannotAsk(MoorageError):
-    """The API server gave no answer; no request is let in meanwhile."""
+    """The API server did not answer, so the request is refused."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class ExpiringCache(Generic[T]):
 
 
 class Authenticator:
-    """Tokens → identities."""
+    """Authenticates tokens."""
 
     def __init__(self, client: ApiClient, clock: Clock, seconds: float) -> None:
         self._client = client
@@ -89,7 +89,7 @@ class Authenticator:
         self._complaints = Throttle(clock.now)
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token it is; None: no user's. CannotAsk when there is no answer."""
+        """Return the owner of a token; None if it is not valid. Raises CannotAsk."""
         if not token or len(token) > MAX_TOKEN:
             return None
         key = hashlib.sha256(token.encode()).hexdigest()
@@ -102,7 +102,7 @@ class Authenticator:
 
 
 class Authorizer:
-    """Identities and requests → yes or no."""
+    """Authorizes requests."""
 
     def __init__(self, client: ApiClient, clock: Clock, allow_seconds: float, deny_seconds: float) -> None:
         self._client = client
@@ -112,7 +112,7 @@ class Authorizer:
         self._complaints = Throttle(clock.now)
 
     async def allows(self, who: Identity, verb: str, path: str) -> bool:
-        """CannotAsk when there is no answer."""
+        """Return whether a user may do this. Raises CannotAsk."""
         if MASTERS in who.groups:
             return True
         key = repr((who, verb, path))
@@ -139,7 +139,7 @@ async def _ask(
         answer = await client.create(resource, Unstructured(review))
     except MoorageError as error:
         if complaints.admits():
-            _log.error("The API server cannot be asked about a request", error, review=resource.kind)
+            _log.error("The API server does not answer a review of a request", error, review=resource.kind)
         raise CannotAsk(f"no answer to a {resource.kind}") from error
     if not isinstance(answer, Unstructured):
         raise CannotAsk(f"an answer to a {resource.kind} that is none")
@@ -162,8 +162,8 @@ def _identity(status: Any) -> Identity | None:
 
 
 class Guard:
-    """An ASGI application around another. Without an authenticator every request passes; that is for
-    those who asked for it expressly."""
+    """An ASGI application around another. Without an authenticator every request passes, which users must
+    request with a flag."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Guard:
         always_allow: Sequence[str] = (),
         writable: Sequence[str] = (),
     ) -> None:
-        """`writable`: paths that take a POST."""
+        """`writable` lists the paths that accept POST."""
         self._app = app
         self._writable = frozenset(writable)
         self._authenticator = authenticator
@@ -217,7 +217,7 @@ class Guard:
         return bare in self._open or any(bare.startswith(prefix) for prefix in self._open_prefixes)
 
     async def _identify(self, request: Request) -> Identity | None:
-        """By certificate, which TLS has verified, else by token."""
+        """Identify the client by its certificate, which TLS has verified, or by its token."""
         peer = request.scope.get("moorage.user")
         if peer is not None:
             return Identity(peer.name, tuple(peer.groups))

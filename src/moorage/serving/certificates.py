@@ -1,9 +1,9 @@
 """Certificates and the TLS contexts that use them.
 
-An authority made by this process signs certificates for servers and clients; the certificate of `moorage
-run`'s endpoints is made at start, or given as files, which are read again when they change. The authority is
-new with each start unless its PEM text is handed in; a kubeconfig carries its certificate, so no client has
-to trust it beyond that.
+An authority of this process signs certificates for servers and clients. The certificate of the endpoints is
+generated at start, or read from files, which are reloaded when they change. The authority is new at each
+start unless its PEM text is passed in; a kubeconfig contains its certificate, so clients need not trust it
+otherwise.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from moorage.telemetry import logs
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIFETIME = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
-"""Certificates begin in the past, for clients whose clocks are behind."""
+"""Certificates are valid from a time in the past, for clients whose clocks are behind."""
 _log = logs.get(__name__)
 PAIR_NAME = "kube-scheduler"
-"""Names of the files in --cert-dir, as kube-scheduler has them."""
+"""The name of the files in --cert-dir, as in kube-scheduler."""
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
 
@@ -47,14 +47,14 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who sends a request, as a client certificate names them, or a token."""
+    """The sender of a request, named by a client certificate or a token."""
 
     name: str
     groups: tuple[str, ...] = ()
 
 
 class Authority:
-    """Signs certificates. `wall` is the time in Unix seconds that they count from."""
+    """Signs certificates. `wall` is the current time in Unix seconds."""
 
     def __init__(self, pem: Certificate, wall: float) -> None:
         self.pem = pem
@@ -90,12 +90,13 @@ class Authority:
         return Authority(_pem(certificate, key), wall)
 
     def server(self, names: Iterable[str] = LOOPBACK) -> Certificate:
-        """For a server that is reached by these names or addresses."""
+        """Return a certificate for a server with these names or addresses."""
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         return self._issue(_name("moorage-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def client(self, user: User) -> Certificate:
-        """For a client that is this user: the name is the common name, the groups are organizations."""
+        """Return a client certificate for a user: the common name is the name, organizations are the
+        groups."""
         return self._issue(_name(user.name, user.groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _issue(
@@ -115,7 +116,7 @@ class Authority:
         return _pem(builder.sign(self._key, hashes.SHA256()), key)
 
     def server_context(self, names: Iterable[str] = LOOPBACK) -> ssl.SSLContext:
-        """TLS for the server: its own certificate, and certificates of clients if they have one of ours."""
+        """Return a context with a server certificate, which accepts client certificates of this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -126,7 +127,7 @@ class Authority:
 
 
 def load(context: ssl.SSLContext, pem: Certificate) -> None:
-    """Gives a context its certificate: by way of a private file, since the ssl module reads nothing else."""
+    """Load a certificate into a context, by way of a private file because the ssl module reads only files."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "chain.pem")
         path.touch(mode=0o600)
@@ -135,7 +136,7 @@ def load(context: ssl.SSLContext, pem: Certificate) -> None:
 
 
 def user_of(peer: object) -> User | None:
-    """The user in a verified certificate, in the form that `ssl` gives; None without one."""
+    """Return the user in a verified certificate, in the form of the ssl module; None without one."""
     if not isinstance(peer, dict):
         return None
     pairs = [pair for part in peer.get("subject", ()) for pair in part]
@@ -178,7 +179,7 @@ def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Cert
 
 
 class ServingCertificate:
-    """The certificate of the endpoints and the context that uses it for new connections."""
+    """The certificate of the endpoints, and the context that uses it for new connections."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class ServingCertificate:
             load(self.context, pair)
         elif self._files is None:
             _log.warning(
-                "Serving with a certificate made for this run; set --tls-cert-file for a lasting one"
+                "Serving with a certificate generated for this run; set --tls-cert-file for a permanent one"
             )
             load(self.context, _self_made(host))
         else:
@@ -208,16 +209,16 @@ class ServingCertificate:
             self.trust_clients(_text(client_ca_file, "--client-ca-file"))
 
     def trust_clients(self, bundle: str) -> None:
-        """Accept clients with certificates of these authorities (PEM), besides those known before."""
+        """Also accept client certificates of these authorities (PEM)."""
         try:
             self.context.load_verify_locations(cadata=bundle)
         except (ssl.SSLError, ValueError) as error:
-            raise MoorageError(f"the client CA is no bundle of PEM certificates: {error}") from error
+            raise MoorageError(f"the client CA is not a bundle of PEM certificates: {error}") from error
         self.context.verify_mode = ssl.CERT_OPTIONAL
 
     def refresh(self) -> bool:
-        """Read the files again if they changed; whether a new certificate is in use. A pair that does not fit
-        together, as while it is being exchanged, leaves the old one."""
+        """Reload the files if they changed. Returns whether a new certificate is in use. If certificate and
+        key do not match, for example while they are being replaced, the old pair stays in use."""
         if self._files is None:
             return False
         try:
@@ -225,9 +226,9 @@ class ServingCertificate:
                 return False
             self._read()
         except (MoorageError, OSError) as error:
-            _log.error("The new serving certificate cannot be used; keeping the old one", error)
+            _log.error("Cannot use the new serving certificate; keeping the old one", error)
             return False
-        _log.info(0, "Serving certificate read again", file=self._files[0])
+        _log.info(0, "Reloaded the serving certificate", file=self._files[0])
         return True
 
     def _stamp(self) -> tuple[float, float]:
@@ -238,13 +239,12 @@ class ServingCertificate:
         cert, key = self._files or ("", "")
         try:
             stamp = self._stamp()
-            # Tried on a context of its own first: a failed load could leave half a pair behind.
+            # Try a separate context first: a failed load could leave half a pair behind.
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
             self.context.load_cert_chain(cert, key)
         except (OSError, ssl.SSLError) as error:
             raise MoorageError(
-                f"certificate {cert} and key {key}: {error.strerror or error}; "
-                "give a PEM pair that fits together"
+                f"certificate {cert} and key {key}: {error.strerror or error}; expected a matching PEM pair"
             ) from error
         self._seen = stamp
 
@@ -259,12 +259,12 @@ def _context(min_version: str, cipher_suites: tuple[str, ...]) -> ssl.SSLContext
             context.set_ciphers(":".join(openssl_name(suite) for suite in cipher_suites))
         except ssl.SSLError as error:
             known = ", ".join(cipher_suites)
-            raise MoorageError(f"--tls-cipher-suites: none of {known} is known here") from error
+            raise MoorageError(f"--tls-cipher-suites: none of {known} is supported here") from error
     return context
 
 
 def openssl_name(suite: str) -> str:
-    """Go's name of a TLS 1.2 suite (TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) as OpenSSL writes it."""
+    """Return the OpenSSL name of a TLS 1.2 suite with a Go name (TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)."""
     if not suite.startswith("TLS_") or "_WITH_" not in suite:
         return suite
     exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
@@ -281,7 +281,7 @@ def _self_made(host: str) -> Certificate:
 
 
 def _in_folder(folder: str, host: str) -> tuple[str, str] | None:
-    """The pair in --cert-dir, made there when it is missing."""
+    """Return the pair in --cert-dir, and create it if it is missing."""
     if not folder:
         return None
     cert, key = Path(folder, f"{PAIR_NAME}.crt"), Path(folder, f"{PAIR_NAME}.key")
@@ -293,7 +293,7 @@ def _in_folder(folder: str, host: str) -> tuple[str, str] | None:
             key.write_bytes(made.key)
             cert.write_bytes(made.certificate)
         except OSError as error:
-            raise MoorageError(f"--cert-dir {folder}: {error.strerror}; name a folder to write to") from error
+            raise MoorageError(f"--cert-dir {folder}: {error.strerror}; name a writable folder") from error
     return str(cert), str(key)
 
 

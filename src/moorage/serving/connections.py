@@ -1,8 +1,8 @@
-"""One connection of a client: uvicorn's HTTP protocol, with the limits that it lacks.
+"""One connection of a client: uvicorn's HTTP protocol with additional limits.
 
-Too many connections are closed at once, a request head that is too large is answered with 431, and one that
-does not come is given up, as is a client that does not read its answer. What the application needs to know of
-its connection goes into the scope.
+If there are too many connections, new ones are closed at once. A request head that is too large is answered
+with 431. A connection is aborted if the head does not arrive in time, or if the client does not read its
+answer. The scope tells the application the user of the connection, and how to abort it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _REFUSAL = (
     b"content-length: %d\r\nconnection: close\r\n\r\n%b"
 )
 _LINGER_SECONDS = 1.0
-"""How long the rest of a refused request is read and thrown away."""
+"""How long the rest of a refused request is read and discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one server bears of its network."""
+    """Limits of one server."""
 
     connections: int = 8_192
-    """Open at once."""
+    """Open connections."""
     head_bytes: int = 64 * 1024
     """Request line and headers."""
     head_seconds: float = 20.0
     """From the first byte of a head, or from connecting, to its last byte."""
     send_seconds: float = 60.0
-    """For a client that does not read its answer to begin again: what is to be sent is kept until then."""
+    """How long a client may stop reading its answer, which stays in memory meanwhile."""
     keep_alive_seconds: int = 120
-    """Between requests; longer than clients keep idle connections, so that they are the ones to close."""
+    """Between requests; longer than clients keep idle connections, so that the clients close them."""
 
 
 class _Corked:
-    """Holds the head of an answer back until its body comes: one TLS record and one system call for both."""
+    """Delays the head of an answer until its body: one TLS record and one system call for both."""
 
     __slots__ = ("_head", "_transport", "close", "is_closing")
 
@@ -71,7 +71,7 @@ class Connection(HttpToolsProtocol):
         self._user: User | None = None
         self._head_bytes = 0
         self._head_since: float | None = loop.time()
-        """When the head began that is not complete yet."""
+        """When the incomplete head began; None between heads."""
         self._refused = False
         self._timer: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
@@ -107,7 +107,7 @@ class Connection(HttpToolsProtocol):
         if self._head_since is not None:
             self._head_bytes += len(data)
         super().data_received(data)
-        # Heads that come in one read are measured field by field below.
+        # Heads that arrive in one read are measured in on_headers_complete.
         if self._head_since is not None and self._head_bytes > self._limits.head_bytes:
             self._refuse()
 
@@ -144,11 +144,11 @@ class Connection(HttpToolsProtocol):
             self._refused = True
             text = b"the request line and headers have more than %d bytes\n" % self._limits.head_bytes
             self.transport.write(_REFUSAL % (len(text), text))
-            # Closing with unread data would reset the connection and take the answer away from the client.
+            # Closing with unread data would reset the connection, and the client would lose the answer.
             self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _watch_head(self) -> None:
-        """One timer per connection instead of one per request."""
+        """Abort a connection whose head is late; one timer per connection instead of one per request."""
         since, limit = self._head_since, self._limits.head_seconds
         if since is not None and self.loop.time() - since >= limit:
             self.transport.abort()

@@ -34,9 +34,9 @@ from moorage.telemetry import logs
 NEAR, FAR = 10, 20
 """Distances of a zone from itself and from others."""
 _PAUSE = 0.2
-"""Seconds in which changes of a node are gathered into one write."""
+"""Seconds in which changes of a node are combined into one write."""
 _AT_ONCE = 200
-"""Objects written between two turns of the loop."""
+"""Objects to write between two turns of the loop."""
 Amounts = dict[str, int]
 _log = logs.get(__name__)
 
@@ -60,7 +60,7 @@ class TopologyPublisher:
             self._arrived.set()
 
     async def run(self) -> None:
-        """Publishes until cancelled."""
+        """Publish until cancelled."""
         while True:
             await self._arrived.wait()
             await self._clock.sleep(_PAUSE)
@@ -107,7 +107,7 @@ class TopologyPublisher:
         }
 
     def _give(self, running: list[Unstructured], name: str, shares: list[Amounts]) -> list[Amounts]:
-        """What remains in each zone. Pods that have something keep it."""
+        """Return what remains in each zone. Pods keep what they have."""
         given = self._given.setdefault(name, {})
         for uid in given.keys() - {pod.uid for pod in running}:
             del given[uid]
@@ -122,7 +122,7 @@ class TopologyPublisher:
 
 
 def split(amounts: Amounts, zones: int) -> list[Amounts]:
-    """Even shares; cpus are split as whole ones. What is left over goes to the first zones."""
+    """Split amounts into even shares, with whole CPUs; the remainder goes to the first zones."""
     found: list[Amounts] = [{} for _ in range(zones)]
     for name, amount in sorted(amounts.items()):
         if name in (PODS, EPHEMERAL_STORAGE):
@@ -135,7 +135,7 @@ def split(amounts: Amounts, zones: int) -> list[Amounts]:
 
 
 def allot(pod: Unstructured, free: list[Amounts]) -> Iterator[Amounts]:
-    """What each zone gives to a pod, as far as it is there."""
+    """Yield what each zone gives to a pod, up to what it has."""
     typed = decoding.convert(resources.PODS, pod.raw)
     assert isinstance(typed, Pod)
     given: list[Amounts] = [{} for _ in free]

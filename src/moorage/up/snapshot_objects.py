@@ -31,13 +31,13 @@ Objects = Mapping[Resource, list[Raw]]
 TEMPLATED = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
 USUAL_POLICY = "PreemptLowerPriority"
 PLACED = ("nodeName", "priority", "preemptionPolicy", "priorityClassName")
-"""Fields of a pod that its template does not have."""
+"""Fields of a pod that are not part of its template."""
 SYSTEM = "system-"
-"""Priority classes that every cluster has begin so."""
+"""The prefix of priority classes that every cluster has."""
 
 
 def read(path: Path) -> list[Raw]:
-    """In the order in which a cluster takes them; a MoorageError says what is wrong with the file."""
+    """Return the objects in the order of their creation. A MoorageError says what is wrong with the file."""
     given = {
         resource: [_identified(resource, obj) for obj in items] for resource, items in snapshots.raw(path)
     }
@@ -57,7 +57,7 @@ def read(path: Path) -> list[Raw]:
 
 
 def _identified(resource: Resource, obj: Raw) -> Raw:
-    """With a UID, which the exports of others leave out, and a namespace."""
+    """Add a UID, which exports of other tools lack, and a namespace."""
     meta = {**obj["metadata"]}
     if resource.namespaced:
         meta["namespace"] = meta.get("namespace") or "default"
@@ -78,7 +78,7 @@ def _owned(obj: Raw, there: set[str]) -> Raw:
 
 
 def _namespaces(objects: Objects) -> list[Raw]:
-    """Also of objects whose namespace is not in the snapshot."""
+    """Return the namespaces, including those that are not in the snapshot but have objects."""
     given = objects.get(NAMESPACES, [])
     named = (obj["metadata"].get("namespace") for items in objects.values() for obj in items)
     missing = dict.fromkeys(filter(None, named)).keys() - {obj["metadata"]["name"] for obj in given}
@@ -108,12 +108,12 @@ def _claimed(volume: Raw, claims: Mapping[tuple[str, str], str]) -> Raw:
 
 
 def _models(pods: Iterable[Raw]) -> dict[str, Raw]:
-    """UID of an owner → one of its pods."""
+    """Return UID of an owner → one of its pods."""
     return {owner["uid"]: pod for pod in pods for owner in pod["metadata"].get("ownerReferences", ())}
 
 
 def _with_template(resource: Resource, obj: Raw, model: Raw | None) -> Raw:
-    """Pods that come are like those that are there; those that are there stay as they are."""
+    """Add a template, so that new pods are like the existing ones, which stay as they are."""
     spec = obj.get("spec", {})
     if "template" in spec:
         return obj
@@ -131,7 +131,7 @@ def _with_template(resource: Resource, obj: Raw, model: Raw | None) -> Raw:
 
 
 def _with_classes(pods: Iterable[Raw], given: Iterable[Raw]) -> tuple[list[Raw], list[Raw]]:
-    """The pods, each with a class that gives it its priority, and all classes."""
+    """Return the pods, each with a class that has its priority, and all classes."""
     classes = {obj["metadata"]["name"]: obj for obj in given}
     made = []
     for pod in pods:

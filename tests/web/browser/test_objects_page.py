@@ -214,7 +214,7 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
         page.wait_for_function("document.body.innerText.split('Running').length == 4")
         reset()
         bring_in(simulator)
-        assert "left out: the page Configuration applies one" in page.inner_text("body")
+        assert "skipped: use the page Configuration to apply it" in page.inner_text("body")
         page.wait_for_function("document.body.innerText.split('Running').length == 4")
         bring_in(simulator)
         page.wait_for_selector("text=kept: an object of this name exists")

@@ -1,5 +1,4 @@
-"""Where the extender listens and how it is reached: the options, the check of them, and the block for
-kube-scheduler's configuration."""
+"""Options of `moorage extender`, their check, and the block for the configuration of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -16,12 +15,13 @@ from moorage.run.extender.selecting import ServedProfile
 PORT = 8888
 HTTP_TIMEOUT = "5s"
 FILES = "/etc/kubernetes/moorage-extender"
-"""Where the block expects certificates, on the machine of kube-scheduler."""
+"""The folder of certificates on the machine of kube-scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderOptions:
-    """Plain HTTP on loopback, unless a certificate is given or asked for; beyond loopback always HTTPS."""
+    """The extender uses HTTPS if it has a certificate or a client CA, or listens beyond loopback; else plain
+    HTTP."""
 
     kubeconfig: str = ""
     bind_address: str = "127.0.0.1"
@@ -29,7 +29,7 @@ class ExtenderOptions:
     cert_file: str = ""
     key_file: str = ""
     client_ca_file: str = ""
-    """PEM; then the verbs are for clients with a certificate of these authorities."""
+    """PEM file; only clients with a certificate of these authorities may call the verbs."""
 
     @property
     def is_loopback(self) -> bool:
@@ -45,17 +45,17 @@ class ExtenderOptions:
         return f"{'https' if self.has_tls else 'http'}://{host}:{self.port}"
 
     def check(self, verbs: Collection[str]) -> None:
-        """Raise a MoorageError that names the option and the way out."""
+        """Raise a MoorageError that names the wrong option and what to do."""
         try:
             ipaddress.ip_address(self.bind_address)
         except ValueError:
             raise MoorageError(
-                f"--bind-address: {self.bind_address!r} is no address; write 127.0.0.1, ::1 or another one"
+                f"--bind-address: {self.bind_address!r} is not an IP address; use 127.0.0.1 or ::1"
             ) from None
         if not 0 <= self.port <= 65535:
-            raise MoorageError(f"--port: {self.port} is no port; write a number from 0 to 65535")
+            raise MoorageError(f"--port: {self.port} is not a port; expected a number from 0 to 65535")
         if bool(self.cert_file) != bool(self.key_file):
-            raise MoorageError("--tls-cert-file and --tls-private-key-file go together: set both or none")
+            raise MoorageError("--tls-cert-file and --tls-private-key-file belong together: set both or none")
         if "bind" in verbs and not self.is_loopback and not self.client_ca_file:
             raise MoorageError(
                 f"--bind-address: any client that reaches {self.bind_address} could bind pods by the verb "
@@ -64,14 +64,15 @@ class ExtenderOptions:
 
 
 def config_block(served: ServedProfile, options: ExtenderOptions, url: str = "") -> str:
-    """`extenders:` for kube-scheduler, which reaches the extender by `url`; without, by its own address."""
+    """Return `extenders:` for kube-scheduler, which reaches the extender at `url`, or else at its own
+    address."""
     found = urlsplit(url or options.url)
     if found.scheme not in ("http", "https") or not found.netloc:
-        raise MoorageError(f"--url: {url!r} is no address; write http://host:port or https://host:port")
+        raise MoorageError(f"--url: {url!r} is not a URL; expected http://host:port or https://host:port")
     if not url and ipaddress.ip_address(options.bind_address).is_unspecified:
         raise MoorageError(
-            f"--bind-address: {options.bind_address} is no address to connect to; "
-            "set --url to the one by which kube-scheduler reaches the extender"
+            f"--bind-address: clients cannot connect to {options.bind_address}; "
+            "set --url to the address at which kube-scheduler reaches the extender"
         )
     extender: dict[str, Any] = {"urlPrefix": found.geturl()}
     extender |= {f"{verb}Verb": verb for verb in served.verbs}
