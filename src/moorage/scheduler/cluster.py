@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from moorage.api.resources import Resource
 from moorage.state.cache import ClusterCache
-from moorage.state.counters import Counting
-from moorage.state.derived import Topologies
+from moorage.state.columns import Topologies
+from moorage.state.counting import LazyCounting
 from moorage.state.indexes import RowPodIndexes
 from moorage.state.node_table import NodeTable
-from moorage.state.overlay import DryRunRows
+from moorage.state.overlay import OverlayRows
 from moorage.state.stores import AssumeStore, Stores
 
 
@@ -24,7 +24,7 @@ class ClusterState:
         self.cache = ClusterCache(self.table)
         self.pod_indexes = RowPodIndexes()
         """The pod indexes of the plugins of all generations."""
-        self.counting = Counting(self.table)
+        self.counting = LazyCounting(self.table)
         self.topologies = Topologies(self.table)
         self._assumed: dict[Resource, AssumeStore] = {}
 
@@ -35,6 +35,6 @@ class ClusterState:
     def assume_cache(self, resource: Resource) -> AssumeStore:
         return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
 
-    def dry_run_rows(self, node_names: Sequence[str]) -> DryRunRows:
+    def dry_run_rows(self, node_names: Sequence[str]) -> OverlayRows:
         """Copies of the rows of nodes, for a dry run."""
-        return DryRunRows(self.table, self.cache.entry, node_names)
+        return OverlayRows(self.table, self.cache.entry, node_names)

@@ -54,12 +54,14 @@ async def node(scheduler: Scheduler, door: LoopDoor, query: NodeQuery, name: str
     if (looked := await door.ask(look)) is None:
         return f"there is no node {name[:300]!r}: /moorage/v1/nodes names them"
     view, requested, entries = looked
-    found = sorted((entry for entry in entries if entry.came.key > query.after), key=lambda one: one.came.key)
+    found = sorted(
+        (entry for entry in entries if entry.original.key > query.after), key=lambda one: one.original.key
+    )
     shown = found[: query.limit]
     return {
         **_describe(view, requested),
         "pods": [_pod(entry) for entry in shown],
-        "after": shown[-1].came.key if len(found) > len(shown) else None,
+        "after": shown[-1].original.key if len(found) > len(shown) else None,
     }
 
 
@@ -84,7 +86,7 @@ def _describe(view: NodeView, requested: dict[str, int]) -> dict[str, Any]:
 
 
 def _pod(entry: PodEntry) -> dict[str, Any]:
-    pod = entry.came
+    pod = entry.original
     return {
         "pod": pod.key,
         "uid": pod.uid,
