@@ -9,7 +9,7 @@ import pytest
 
 from moorage.api.meta import LabelSelector, ObjectMeta, key_of
 from moorage.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
-from moorage.api.pod_affinity import _latest, compile_pod_terms
+from moorage.api.pod_affinity import _recent, compile_pod_terms
 from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
 from moorage.framework.counting import PodSelector, TermKind
 from moorage.state.columns import Topologies
@@ -51,7 +51,7 @@ def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
     gc.collect()
 
     assert gone() is None
-    assert _latest._terms <= _latest._most
+    assert _recent._terms <= _recent._most
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 3], [3, 4], [3, 4, 3]])
