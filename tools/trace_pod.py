@@ -1,9 +1,8 @@
-"""Counts the modules of Moorage that one pod meets: `python tools/trace_pod.py`.
+"""Count the modules of Moorage that take part in scheduling one pod: `python tools/trace_pod.py`.
 
-A cluster in memory with the default configuration and three nodes gets its first pod. Every call of a Python
-function is counted from the creation of the pod until it is bound, confirmed by the watch, and its event is
-written. What belongs to the test kit and not to a scheduler is left out: the object store, the virtual clock,
-the builders.
+A cluster in memory with the default configuration and three nodes receives its first pod. All calls of Python
+functions count, from the creation of the pod until it is bound, confirmed by the watch, and its event is
+written. The test kit does not count: the object store, the virtual clock and the builders.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ TEST_WORLD = ("moorage.testing", "moorage.store", "moorage.embedded", "moorage.s
 
 
 def calls_of_one_pod() -> Counter[str]:
-    """Module → number of calls."""
+    """Return the number of calls per module."""
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _: Any) -> None:
@@ -42,7 +41,7 @@ def calls_of_one_pod() -> Counter[str]:
 
 
 def is_scheduler(module: str) -> bool:
-    """Whether a module belongs to the scheduler, and not to the world that it is tested in."""
+    """Return whether a module belongs to the scheduler, not to its test environment."""
     in_test_world = any(module == name or module.startswith(f"{name}.") for name in TEST_WORLD)
     return module.startswith("moorage.") and not in_test_world
 

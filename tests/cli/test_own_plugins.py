@@ -119,7 +119,7 @@ def test_bench_says_which_pod_a_profile_did_not_place(options, tmp_path):
     (tmp_path / "config.yaml").write_text(CONFIG.replace("own_even", "own_odd"))
     result = runner.invoke(app, [*BENCH, *options, "--profile", "even"])
     assert result.exit_code == 1
-    assert "workload plain: default/plain-0 was not placed: 0/20 nodes are available" in result.stderr
+    assert "workload plain: default/plain-0 was not scheduled: 0/20 nodes are available" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("evaluate",), BENCH])
@@ -127,7 +127,7 @@ def test_bench_says_which_pod_a_profile_did_not_place(options, tmp_path):
     ("args", "error"),
     [
         (("--profile", "odd"), "the configuration has no profile 'odd'; it has plain, even"),
-        (("--plugin-path", "no-such-folder"), "--plugin-path: no-such-folder is no folder"),
+        (("--plugin-path", "no-such-folder"), "--plugin-path: no-such-folder is not a folder"),
         (("--plugin", "nowhere:Plugin"), "nowhere"),
     ],
 )

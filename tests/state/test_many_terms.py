@@ -51,7 +51,7 @@ def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
     gc.collect()
 
     assert gone() is None
-    assert _recent._terms <= _recent._most
+    assert _recent._terms <= _recent._max_terms
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 3], [3, 4], [3, 4, 3]])

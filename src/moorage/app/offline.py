@@ -1,4 +1,4 @@
-"""An engine without an API server: for what is judged, checked or measured in memory."""
+"""An engine without an API server, to evaluate, check or measure in memory."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def offline_engine(
     extenders: Sequence[Extender] = (),
     clock: Clock | None = None,
 ) -> Engine:
-    """An engine with all profiles of the configuration; writes succeed and change nothing."""
+    """Return an engine with all profiles of the configuration. Writes succeed and change nothing."""
     clock = clock or SystemClock()
     ports = Ports(NoApi(), clock, random.Random(seed), NoEvents(), extenders=extenders)
     return assemble(configured.config, configured.profiles, configured.registry, ports)
 
 
 class NoEvents:
-    """An event sink that keeps nothing."""
+    """An event recorder that drops all events."""
 
     def event(self, regarding: Any, **_: Any) -> None:
         pass
 
 
 class NoApi:
-    """An API server on which every write succeeds and changes nothing."""
+    """An API client whose writes succeed and change nothing."""
 
     async def list(self, resource: Resource, **_: Any) -> ObjectList:
         return ObjectList((), "0")

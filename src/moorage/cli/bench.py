@@ -18,10 +18,10 @@ from moorage.api.times import format_duration
 from moorage.app.configuration import Configuration, plugin_folders
 from moorage.bench import extender as through_extender
 from moorage.bench import simulating
-from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
-from moorage.bench.measuring import Measurement, Result
+from moorage.bench.extender import EXCHANGES, ExchangeResult, ExtenderExchange
+from moorage.bench.measuring import EngineResult, Measurement
 from moorage.bench.simulating import SimulationResult
-from moorage.bench.workloads import WORKLOADS, Workload
+from moorage.bench.workloads import WORKLOADS, EngineWorkload
 from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.runtime.registry import look_in
@@ -97,7 +97,7 @@ def extender(
 @app.command()
 def simulate(
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
-    plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
+    plain: Annotated[int, typer.Option(min=0, help="Pods at once, one template each.")] = 100_000,
     day: Annotated[int, typer.Option(min=0, help="Short pods over a day of virtual time.")] = 1_000_000,
     seed: Seed = 0,
     output: OutputForm = Form.TABLE,
@@ -130,7 +130,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     for result in results:
         table.add_row(
             result.workload,
-            simulating.WHAT[result.workload],
+            simulating.DESCRIPTIONS[result.workload],
             str(result.pods),
             format_duration(round(result.virtual_seconds)),
             f"{result.seconds:.1f}",
@@ -141,7 +141,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     return table
 
 
-def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
+def _through(exchange: ExtenderExchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
     with _progress(exchange.name, measure) as advance:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -159,7 +159,7 @@ def _exchange_table(results: list[ExchangeResult]) -> Table:
     for result, exchange in zip(results, EXCHANGES, strict=True):
         table.add_row(
             result.exchange,
-            exchange.what,
+            exchange.description,
             str(result.node_bytes),
             f"{result.median_ms:.2f}",
             f"{result.p99_ms:.2f}",
@@ -168,7 +168,7 @@ def _exchange_table(results: list[ExchangeResult]) -> Table:
     return table
 
 
-def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload, ...]:
+def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[EngineWorkload, ...]:
     """Import the workloads of a module; the built-in ones can be named beside them."""
     look_in(plugin_folders(plugin_path) if plugin_path else current_folder())
     try:
@@ -178,7 +178,7 @@ def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload,
     return tuple(found)
 
 
-def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
+def _choose(names: list[str], offered: tuple[EngineWorkload, ...]) -> list[EngineWorkload]:
     known = {workload.name: workload for workload in (*WORKLOADS, *offered)}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -187,8 +187,8 @@ def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
 
 
 def _measure(
-    workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
-) -> Result:
+    workload: EngineWorkload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
+) -> EngineResult:
     with _progress(workload.name, workload.attempts or measure) as advance:
         try:
             measurement = Measurement(workload, nodes, pods, measure, seed, own)
@@ -206,7 +206,7 @@ def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.advance(task, done)
 
 
-def _table(results: list[Result], workloads: list[Workload]) -> Table:
+def _table(results: list[EngineResult], workloads: list[EngineWorkload]) -> Table:
     table = Table(title=f"{max(result.nodes for result in results)} nodes, one core" if results else None)
     for heading in ("workload", "what"):
         table.add_column(heading)
@@ -215,7 +215,7 @@ def _table(results: list[Result], workloads: list[Workload]) -> Table:
     for result, workload in zip(results, workloads, strict=True):
         table.add_row(
             result.workload,
-            workload.what,
+            workload.description,
             str(result.pods),
             f"{result.median_us:.0f}",
             f"{result.p99_us:.0f}",

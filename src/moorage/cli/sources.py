@@ -12,7 +12,7 @@ import typer
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure
-from moorage.app.gc_tuning import nothing_collected
+from moorage.app.gc_tuning import gc_paused
 from moorage.cli.printing import fail, line
 from moorage.cli.server_options import Scheduler
 from moorage.explain.loaded import LoadedCluster
@@ -43,7 +43,7 @@ def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Pat
     """The cluster, read once and loaded."""
     configured = own or configure()
     try:
-        with nothing_collected():
+        with gc_paused():
             return LoadedCluster.load(read(configured, kubeconfig, context, snapshot), configured)
     except MoorageError as error:
         fail(str(error))

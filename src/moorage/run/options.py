@@ -17,7 +17,7 @@ from moorage.app.configuration import (
     find_plugin,
     plugin_folders,
 )
-from moorage.app.reloading import SENT, Source
+from moorage.app.reloading import SENT, ConfigurationSource
 from moorage.config.gates import DEFAULT_GATES, GATES, FeatureGates
 from moorage.config.types import ClientConnection, LeaderElection
 from moorage.framework.points import Plugin
@@ -74,7 +74,7 @@ class RunOptions:
     flags: Mapping[str, str] = field(default_factory=dict)
     """Every flag with its value, for /flagz."""
     disabled_metrics: frozenset[str] = frozenset()
-    source: Source | None = None
+    source: ConfigurationSource | None = None
     """What the configuration is loaded from when it changes; None: it does not."""
 
 
@@ -97,7 +97,7 @@ def configuration_of(
     else:
         found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
     if name := flags.given.get("scheduler-name"):
-        found = found.named(name)
+        found = found.with_scheduler_name(name)
     election = _election(found.config.leader_election, flags)
     connection = _connection(found.config.client_connection, flags)
     config = structs.replace(found.config, leader_election=election, client_connection=connection)
@@ -150,7 +150,7 @@ def options_of(flags: Flags) -> RunOptions:
     )
 
 
-def _source(flags: Flags) -> Source | None:
+def _source(flags: Flags) -> ConfigurationSource | None:
     """The configuration's own file; a Policy in a ConfigMap is read again when that is asked for. One that is
     sent is read with the same flags."""
     files = [Path(path) for name in ("config", "policy-config-file") if (path := flags.text(name))]
@@ -158,7 +158,7 @@ def _source(flags: Flags) -> Source | None:
     changes = flags.boolean("allow-configuration-changes")
     if not files and not plugins and not flags.text("policy-configmap") and not changes:
         return None
-    return Source(
+    return ConfigurationSource(
         lambda: configuration_of(flags),
         tuple(files),
         plugins,

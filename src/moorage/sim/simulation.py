@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure, configure_file
-from moorage.app.gc_tuning import collected_as_when_running
+from moorage.app.gc_tuning import production_gc
 from moorage.framework.points import Plugin
 from moorage.sim.driving import Driver
 from moorage.sim.engine import simulated_engine
@@ -113,7 +113,7 @@ class Simulation:
             with ExitStack() as stack:
                 if record is not None:
                     world.post = stack.enter_context(Recorder(record, clock, world.post)).post
-                stack.enter_context(collected_as_when_running())
+                stack.enter_context(production_gc())
                 loop.run_until_complete(driver.run(self.workload, self.seed))
         finally:
             finish(loop)

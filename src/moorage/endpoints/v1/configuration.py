@@ -10,7 +10,7 @@ from typing import Any
 from moorage.api.errors import MoorageError
 from moorage.app import checks
 from moorage.app.configuration import Configuration
-from moorage.app.configuration_history import shown
+from moorage.app.configuration_history import redacted_yaml
 from moorage.app.reloading import SENT, Reloader
 from moorage.app.scheduler import Scheduler
 from moorage.config import ConfigError
@@ -57,7 +57,7 @@ class ConfigurationPage:
         assert self._reloader is not None  # else the guard lets no text in
         try:
             found = self._reloader.read(text)
-            if mistakes := checks.mistakes(found):
+            if mistakes := checks.find_mistakes(found):
                 raise ConfigError(mistakes, SENT)
         except ConfigError as error:
             return {"error": str(error), "problems": [str(problem) for problem in error.problems]}
@@ -73,4 +73,4 @@ class ConfigurationPage:
 
 
 def described(configuration: Configuration) -> dict[str, Any]:
-    return {"text": shown(configuration.config), **checks.described(configuration)}
+    return {"text": redacted_yaml(configuration.config), **checks.describe(configuration)}

@@ -13,7 +13,7 @@ MOST_CHARACTERS = 1 << 20
 
 
 def described(configuration: Configuration) -> Json:
-    return {"problems": [], "text": config.dump(configuration.config), **checks.described(configuration)}
+    return {"problems": [], "text": config.dump(configuration.config), **checks.describe(configuration)}
 
 
 def check(text: str, known: Registry | None = None) -> Json:
@@ -31,7 +31,7 @@ def check(text: str, known: Registry | None = None) -> Json:
             }
         own = set(known or ()) - set(build_registry())
         found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
-        problems = checks.mistakes(found)
+        problems = checks.find_mistakes(found)
     except ConfigError as error:
         problems = list(error.problems)
     if problems:
