@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from moorage.bench.workloads import Workload
+from moorage.bench.workloads import EngineWorkload
 from perf import gpus, groups_and_load, networks, numa, preempting, tenants
 
-WORKLOADS: tuple[Workload, ...] = (
-    Workload(
+WORKLOADS: tuple[EngineWorkload, ...] = (
+    EngineWorkload(
         "gangs",
         "PodGroups of three, with Coscheduling",
         groups_and_load.gangs,
         config=groups_and_load.COSCHEDULING,
     ),
-    Workload(
+    EngineWorkload(
         "low-cpu", "as plain, with LowCpuScheduler", groups_and_load.low_cpu, config=groups_and_load.LOW_CPU
     ),
-    Workload(
+    EngineWorkload(
         "gpu-fgd",
-        "parts of GPUs by FGD, every pod another template",
+        "parts of GPUs by FGD, a new template for each pod",
         gpus.parts,
         nodes=1500,
         config=gpus.config("FGD"),
         finish_node=gpus.add_cards,
     ),
     *(
-        Workload(
+        EngineWorkload(
             f"gpus-{policy.lower()}",
             f"the same on all nodes, by {policy}",
             gpus.parts,
@@ -33,29 +33,29 @@ WORKLOADS: tuple[Workload, ...] = (
         )
         for policy in gpus.POLICIES
     ),
-    Workload(
+    EngineWorkload(
         "network",
         "members of applications, with NetworkOverhead",
         networks.members,
         config=networks.CONFIG,
         finish_node=networks.add_region,
     ),
-    Workload(
+    EngineWorkload(
         "tenants",
         "pools and nodes of one tenant, with TenantIsolation",
         tenants.isolated,
         config=tenants.ISOLATION,
         finish_node=tenants.add_pool,
     ),
-    Workload(
+    EngineWorkload(
         "applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY
     ),
-    Workload(
+    EngineWorkload(
         "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
     ),
-    Workload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
+    EngineWorkload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
     *(
-        Workload(
+        EngineWorkload(
             name,
             f"pods for one of four NUMA zones, {strategy}",
             numa.aligned,
@@ -64,10 +64,10 @@ WORKLOADS: tuple[Workload, ...] = (
         )
         for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
     ),
-    Workload(
+    EngineWorkload(
         "quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG
     ),
-    Workload(
+    EngineWorkload(
         "preemption-4-toleration",
         "4 pods a node, with PreemptionToleration",
         preempting.toleration,
@@ -76,7 +76,7 @@ WORKLOADS: tuple[Workload, ...] = (
         schedulable=False,
         config=tenants.TOLERATION,
     ),
-    Workload(
+    EngineWorkload(
         "preemption-4-quota",
         "4 pods a node, with CapacityScheduling",
         preempting.borrowed,
@@ -86,7 +86,7 @@ WORKLOADS: tuple[Workload, ...] = (
         config=tenants.QUOTAS,
     ),
     *(
-        Workload(
+        EngineWorkload(
             f"preemption-gang-{n}",
             f"groups of {n}, GangPreemption",
             preempting.gangs(n),
@@ -97,7 +97,7 @@ WORKLOADS: tuple[Workload, ...] = (
         )
         for n in (8, 64)
     ),
-    Workload(
+    EngineWorkload(
         "preemption-across",
         "anti-affinity over zones, CrossNodePreemption",
         preempting.across,

@@ -1,4 +1,4 @@
-"""The workload on GPUs: nodes with eight cards, running pods that share them, and pods to place."""
+"""The GPU workload: nodes with eight cards, running pods that share them, and pods to schedule."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import count
 from typing import Any
 
 from moorage.api.resources import PODS
-from moorage.bench.world import World, make
+from moorage.bench.world import BenchWorld, raw_pod
 from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, MOST_CARDS
 
 PARTS = (50, 100, 250, 330, 470, 500, 650, 810, 900)
-"""Milli that typical pods ask for, beside whole cards."""
+"""Thousandths of a card that typical pods request, beside whole cards."""
 TYPICAL = ", ".join(
     f"{{cpu: {cores}, gpuMilli: {milli}, weight: {weight}}}"
     for milli in (*PARTS, 1000)
@@ -21,7 +21,7 @@ POLICIES = ("FGD", "BestFit", "DotProduct", "GpuPacking", "GpuClustering", "GpuL
 
 
 def config(policy: str) -> str:
-    """GpuShare with one policy."""
+    """Return a configuration of GpuShare with one policy."""
     args = f"{{typicalPods: [{TYPICAL}, {{cpu: 1, weight: 5}}]}}" if policy == "FGD" else "{}"
     return f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -37,16 +37,17 @@ def add_cards(node: dict[str, Any]) -> None:
         amounts.update({"cpu": "96", GPU_COUNT: str(MOST_CARDS), GPU_MILLI: str(1000 * MOST_CARDS)})
 
 
-def parts(world: World) -> Iterator[dict[str, Any]]:
-    """Every pod another template: other requests of cpu each time, parts of a card and whole ones in turn."""
+def parts(world: BenchWorld) -> Iterator[dict[str, Any]]:
+    """Yield pods with their own template each: different cpu requests, parts of a card and whole cards in
+    turn."""
     world.put(PODS, _running(world))
     for i in count():
         milli = (*PARTS, 1000)[i % (len(PARTS) + 1)]
         yield _gpu_pod(f"gpu-{i}", 1000 + i % 9767, milli)
 
 
-def _running(world: World) -> Iterator[dict[str, Any]]:
-    """On every node some cards with a part in use."""
+def _running(world: BenchWorld) -> Iterator[dict[str, Any]]:
+    """Yield pods that use a part of some cards of every node."""
     for row in range(world.nodes):
         for card in range(world.random.randrange(MOST_CARDS)):
             pod = _gpu_pod(f"on-{row}-{card}", 2000, world.random.choice(PARTS))
@@ -57,6 +58,6 @@ def _running(world: World) -> Iterator[dict[str, Any]]:
 
 
 def _gpu_pod(name: str, cpu: int, milli: int) -> dict[str, Any]:
-    pod = make(name, cpu=cpu, labels={"app": name})
+    pod = raw_pod(name, cpu=cpu, labels={"app": name})
     pod["metadata"]["annotations"] = {GPU_MILLI: str(milli), GPU_COUNT: "1"}
     return pod

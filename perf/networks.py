@@ -1,4 +1,4 @@
-"""For the benchmark of NetworkOverhead: applications of three workloads, and costs between all zones."""
+"""The workload of NetworkOverhead: applications of three workloads, and costs between all zones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.api.node import REGION, ZONE
 from moorage.api.resources import PODS
-from moorage.bench.world import ZONES, World, make
+from moorage.bench.world import ZONES, BenchWorld, raw_pod
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
 from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES
 
@@ -19,7 +19,7 @@ profiles: [{plugins: {multiPoint: {enabled: [{name: NetworkOverhead}]}}}]
 """
 GROUPS, MEMBERS = 200, 10
 WORKLOADS = ("db", "cache", "web")
-"""Each depends on the two others."""
+"""Each workload depends on the two others."""
 REGIONS = ZONES // 2
 
 
@@ -32,8 +32,8 @@ def _region(zone: int) -> str:
     return f"region-{zone % REGIONS}"
 
 
-def members(world: World) -> Iterator[dict[str, Any]]:
-    """Every pod another template. Some nodes are too far away from those that the pod depends on."""
+def members(world: BenchWorld) -> Iterator[dict[str, Any]]:
+    """Yield pods with their own template each. Some nodes are too far from the pods they depend on."""
     world.put(NETWORKTOPOLOGIES, [_topology()])
     world.put(APPGROUPS, (_group(f"group-{i}") for i in range(GROUPS)))
     world.put(PODS, _running(world))
@@ -41,7 +41,7 @@ def members(world: World) -> Iterator[dict[str, Any]]:
         yield _member(f"member-{i}", i)
 
 
-def _running(world: World) -> Iterator[dict[str, Any]]:
+def _running(world: BenchWorld) -> Iterator[dict[str, Any]]:
     for i in range(GROUPS * MEMBERS):
         pod = _member(f"placed-{i}", i)
         pod["spec"]["nodeName"] = f"node-{world.random.randrange(world.nodes)}"
@@ -51,7 +51,7 @@ def _running(world: World) -> Iterator[dict[str, Any]]:
 
 def _member(name: str, number: int) -> dict[str, Any]:
     labels = {GROUP: f"group-{number % GROUPS}", WORKLOAD: WORKLOADS[number % len(WORKLOADS)]}
-    return make(name, cpu=50 + number % 977, memory=64 + number % 991, labels={"app": name, **labels})
+    return raw_pod(name, cpu=50 + number % 977, memory=64 + number % 991, labels={"app": name, **labels})
 
 
 def _group(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The workload on NUMA zones: nodes with four of them, partly in use, and Guaranteed pods for single ones."""
+"""The NUMA workload: nodes with four zones, partly in use, and Guaranteed pods that fit into one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from moorage.bench.world import World, make
+from moorage.bench.world import BenchWorld, raw_pod
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES, POLICY, SINGLE_NUMA_NODE
 
 ZONES = 4
 CPUS, MEMORY = 64, 256
-"""Of a node; memory in Gi."""
+"""The size of a node; memory in Gi."""
 
 
 def config(strategy: str) -> str:
@@ -31,17 +31,17 @@ def enlarge(node: dict[str, Any]) -> None:
         amounts.update({"cpu": str(CPUS), "memory": f"{MEMORY}Gi"})
 
 
-def aligned(world: World) -> Iterator[dict[str, Any]]:
-    """Every pod another template: other requests of memory each time."""
+def aligned(world: BenchWorld) -> Iterator[dict[str, Any]]:
+    """Yield pods with different memory requests, so that each has its own template."""
     world.put(NODE_RESOURCE_TOPOLOGIES, (_topology(world, row) for row in range(world.nodes)))
     for i in count():
-        pod = make(f"numa-{i}", cpu=1000 * (1 + i % 4), memory=256 + i % 991, labels={"app": f"numa-{i}"})
+        pod = raw_pod(f"numa-{i}", cpu=1000 * (1 + i % 4), memory=256 + i % 991, labels={"app": f"numa-{i}"})
         resources = pod["spec"]["containers"][0]["resources"]
         resources["limits"] = resources["requests"]
         yield pod
 
 
-def _topology(world: World, row: int) -> dict[str, Any]:
+def _topology(world: BenchWorld, row: int) -> dict[str, Any]:
     def amount(name: str, most: int, unit: str = "") -> dict[str, str]:
         whole, free = f"{most}{unit}", f"{world.random.randrange(most // 4, most)}{unit}"
         return {"name": name, "capacity": whole, "allocatable": whole, "available": free}

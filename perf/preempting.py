@@ -1,4 +1,4 @@
-"""Workloads of plugins that preempt for groups and across nodes, and of quotas in a hierarchy."""
+"""Workloads of plugins that preempt for groups and across nodes, and of hierarchical quotas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from moorage.api.node import ZONE
 from moorage.api.resources import PODS, PRIORITY_CLASSES
 from moorage.bench.workloads import Pods, fill, preemptors, running
-from moorage.bench.world import ZONES, World, make, meta
+from moorage.bench.world import ZONES, BenchWorld, raw_meta, raw_pod
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
@@ -34,16 +34,19 @@ DEPARTMENTS, TEAMS = 20, 10
 
 
 def gangs(members: int) -> Any:
-    """Groups of so many members, each of which needs a node to be cleared. The first member of a group is
-    scheduled, the others are known; then the group goes, so that every attempt meets the same cluster."""
+    """Return a workload of groups in which each member needs a node to be cleared.
 
-    def pods(world: World) -> Pods:
+    The first member is scheduled, the others are known. Then the group is deleted, so that every attempt sees
+    the same cluster.
+    """
+
+    def pods(world: BenchWorld) -> Pods:
         fill(world)
         for i in count():
             name = f"urgent-{i:05}"
-            world.put(PODGROUPS, [{"metadata": meta(name), "spec": {"minMember": members}}])
+            world.put(PODGROUPS, [{"metadata": raw_meta(name), "spec": {"minMember": members}}])
             group = [
-                make(f"{name}-{n}", cpu=6_000 + i % 97, memory=100, labels={LABEL: name}, priority=1000)
+                raw_pod(f"{name}-{n}", cpu=6_000 + i % 97, memory=100, labels={LABEL: name}, priority=1000)
                 for n in range(members)
             ]
             for member in group[1:]:
@@ -56,8 +59,9 @@ def gangs(members: int) -> Any:
     return pods
 
 
-def across(world: World) -> Pods:
-    """In every zone a pod keeps others of its kind off, on a node that is full of more important ones."""
+def across(world: BenchWorld) -> Pods:
+    """Yield pods that are blocked in every zone by a pod of their kind, on a node full of more important
+    pods."""
     columns = world.engine.services.nodes()
     free = columns.free("cpu").tolist()
     for row, name in enumerate(columns.names[:ZONES]):
@@ -66,13 +70,13 @@ def across(world: World) -> Pods:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "db"}}}
     required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     for i in count():
-        pod = make(f"db-{i}", cpu=4000 + i % 97, labels={"app": "db"}, priority=1000, affinity=required)
+        pod = raw_pod(f"db-{i}", cpu=4000 + i % 97, labels={"app": "db"}, priority=1000, affinity=required)
         yield pod
         world.remove(PODS, [pod])
 
 
-def quotas(world: World) -> Pods:
-    """Plain pods of teams, whose quotas are below those of departments, which are below one."""
+def quotas(world: BenchWorld) -> Pods:
+    """Yield plain pods of teams, with quotas below those of departments, which are below the company's."""
     share = {"min": {"cpu": "1000", "memory": "1Ti"}}
     world.put(ELASTICQUOTAS, [quota("company", "", {"max": {"cpu": "1000000"}})])
     for d in range(DEPARTMENTS):
@@ -80,7 +84,7 @@ def quotas(world: World) -> Pods:
         world.put(ELASTICQUOTAS, [quota(f"department-{d}", "company", {}), *teams])
     for i in count():
         team = f"team-{i % DEPARTMENTS}-{i // DEPARTMENTS % TEAMS}"
-        yield make(
+        yield raw_pod(
             f"{team}-{i}", namespace=team, cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"q-{i}"}
         )
 
@@ -91,16 +95,18 @@ def quota(namespace: str, parent: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": found, "spec": spec}
 
 
-def toleration(world: World) -> Pods:
-    """The large pod of every second node is protected."""
+def toleration(world: BenchWorld) -> Pods:
+    """Yield preemptors; the large pod of every second node is protected."""
     protecting = {MINIMUM: "10000", SECONDS: "-1"}
-    world.put(PRIORITY_CLASSES, [{"metadata": {**meta("guarded"), "annotations": protecting}, "value": 0}])
+    world.put(
+        PRIORITY_CLASSES, [{"metadata": {**raw_meta("guarded"), "annotations": protecting}, "value": 0}]
+    )
     fill(world, ({"priorityClassName": "guarded"}, {}))
     yield from preemptors(world)
 
 
-def borrowed(world: World) -> Pods:
-    """The large pods are borrowed, and their owner takes its share back."""
+def borrowed(world: BenchWorld) -> Pods:
+    """Yield preemptors of a namespace that reclaims its share from the large pods, which borrowed it."""
     world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
     fill(world, namespace="borrower")
     yield from preemptors(world)

@@ -1,5 +1,8 @@
-"""For the benchmarks of plugins for clusters that teams share: their namespaces, pools, quotas, applications
-and system calls. Every pod is another template."""
+"""Workloads of plugins for clusters that teams share: namespaces, pools, quotas, applications and system
+calls.
+
+Every pod has its own template.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from moorage.api.node import ZONE
 from moorage.api.resources import NAMESPACES
-from moorage.bench.world import World, make
+from moorage.bench.world import BenchWorld, raw_pod
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.sysched import SECCOMP_PROFILES
 
@@ -21,7 +24,7 @@ Pods = Iterator[dict[str, Any]]
 
 
 def config(plugin: str, args: Mapping[str, Any], *, instead_of: str = "") -> str:
-    """The default profile with one plugin more, or another one."""
+    """Return the default profile with one more plugin, or with one replaced."""
     disabled = [{"name": instead_of}] if instead_of else []
     plugins = {"multiPoint": {"enabled": [{"name": plugin}], "disabled": disabled}}
     profile = {"plugins": plugins, "pluginConfig": [{"name": plugin, "args": args}] if args else []}
@@ -54,7 +57,7 @@ TOLERATION = config("PreemptionToleration", {}, instead_of="DefaultPreemption")
 def _pod(number: int, labels: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
     name = f"tenant-{number}"
     labels = {"app": name, **(labels or {})}
-    return make(name, cpu=50 + number % 977, memory=64 + number % 991, labels=labels, **more)
+    return raw_pod(name, cpu=50 + number % 977, memory=64 + number % 991, labels=labels, **more)
 
 
 def _team(number: int) -> str:
@@ -62,26 +65,26 @@ def _team(number: int) -> str:
 
 
 def add_pool(node: dict[str, Any]) -> None:
-    """Half of the nodes are in the pool of a tenant, the others are shared."""
+    """Assign every second node to the pool of a tenant. The others are shared."""
     number = int(node["metadata"]["name"].rpartition("-")[2])
     if number % 2:
         node["metadata"]["labels"][TENANT] = _team(number // 2)
 
 
-def isolated(world: World) -> Pods:
+def isolated(world: BenchWorld) -> Pods:
     teams = [_team(i) for i in range(TEAMS)]
     world.put(NAMESPACES, ({"metadata": {"name": team, "labels": {TENANT: team}}} for team in teams))
     for i in count():
         yield _pod(i, namespace=_team(i))
 
 
-def applications(world: World) -> Pods:
+def applications(world: BenchWorld) -> Pods:
     for i in count():
         yield _pod(i, {APP_ID: f"app-{i % APPLICATIONS}"})
 
 
-def system_calls(world: World) -> Pods:
-    """Running pods have the default profile, new ones one of twenty."""
+def system_calls(world: BenchWorld) -> Pods:
+    """Yield pods with one of twenty profiles. Running pods have the default profile."""
     known = [f"call-{i}" for i in range(CALLS)]
     profiles = {f"profile-{i}": world.random.sample(known, 60) for i in range(PROFILES)}
     world.put(SECCOMP_PROFILES, (_profile(*each) for each in {"all-syscalls": known, **profiles}.items()))
@@ -96,7 +99,7 @@ def _profile(name: str, calls: list[str]) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": {"syscalls": [allowed]}}
 
 
-def quotas(world: World) -> Pods:
+def quotas(world: BenchWorld) -> Pods:
     world.put(ELASTICQUOTAS, (quota(_team(i), 10_000) for i in range(TEAMS)))
     for i in count():
         yield _pod(i, namespace=_team(i))

@@ -1,6 +1,7 @@
-"""Writes docs/plugins/reference.md from signatures and docstrings, without importing the code.
+"""Write docs/plugins/reference.md from signatures and docstrings, without importing the code.
 
-`python tools/api_reference.py --check` only says whether the page is up to date."""
+`python tools/api_reference.py --check` fails if the page is out of date.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "plugins" / "reference.md"
 HEAD = """# API reference
 
-Made from the docstrings by `tools/api_reference.py`. Below each name is the module to import it from. Points
-are in [extension-points.md](extension-points.md), classes for speed in [speed.md](speed.md).
+Generated from the docstrings by `tools/api_reference.py`. Below each name is the module to import it from.
+Extension points are in [extension-points.md](extension-points.md), vectorized and reusable plugins in [speed.md](speed.md).
 """
 CONTENTS = """
 # Pods and other objects
@@ -75,7 +76,7 @@ EXPORTED = {
 
 
 def filled(text: str, indent: str = "") -> str:
-    """Wrapped, with links to what is on the page; short code is not broken."""
+    """Wrap the text and link names that are on the page. Short code is not broken."""
     text = re.sub(r"`(\w+)`", lambda m: f"[`{m[1]}`](#{m[1].lower()})" if m[1] in NAMES else m[0], text)
     text = re.sub(r"`[^`]{,70}`", lambda m: m[0].replace(" ", "\0"), " ".join(text.split()))
     lines = textwrap.wrap(text, 118, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -83,7 +84,7 @@ def filled(text: str, indent: str = "") -> str:
 
 
 def signature(function: Function) -> str:
-    """`name(arguments) -> answer`, or `name: type` of a property."""
+    """Return `name(arguments) -> answer`, or `name: type` for a property."""
     answer = ast.unparse(function.returns) if function.returns else "None"
     if any(ast.unparse(each) == "property" for each in function.decorator_list):
         return f"{function.name}: {answer}"
@@ -93,7 +94,7 @@ def signature(function: Function) -> str:
 
 
 def members(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Code and docstring of each method, property and attribute of a class."""
+    """Yield code and docstring of each method, property and attribute of a class."""
     for node, after in pairwise([*body, ast.Pass()]):
         following = ast.get_docstring(ast.Module([after], [])) or ""
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
@@ -110,7 +111,7 @@ def members(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def items(cls: ast.ClassDef, chosen: str) -> Iterator[str]:
-    """A line for each public member; those without a docstring share one."""
+    """Yield a line for each public member. Members without a docstring share one."""
     bare: list[str] = []
     for code, doc in members(cls.body):
         name = code.removeprefix("await ").partition("(")[0].partition(":")[0]

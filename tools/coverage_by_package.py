@@ -1,6 +1,6 @@
-"""Prints the line coverage of every package of Moorage, and fails when the whole is below the floor.
+"""Print the line coverage of every package of Moorage, and fail if the total is below the floor.
 
-    python tools/coverage_by_package.py COVERAGE.json     # what `coverage json` has written
+    python tools/coverage_by_package.py COVERAGE.json     # from `coverage json`
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import defaultdict
 from pathlib import Path, PurePath
 
 FLOOR = 85.0
-"""Percent of all lines that the fast tests execute."""
+"""Percentage of all lines that the fast tests must execute."""
 
 
 def main(report: Path) -> int:
-    """Print a row for every package and one for the whole; return the exit code."""
+    """Print a row for every package and one for the total. Returns the exit code."""
     covered: dict[str, int] = defaultdict(int)
     lines: dict[str, int] = defaultdict(int)
     for name, file in json.loads(report.read_text())["files"].items():
@@ -29,7 +29,7 @@ def main(report: Path) -> int:
         print(f"{package:12} {100 * covered[package] / lines[package]:5.1f} % of {lines[package]:6} lines")
     whole = 100 * covered["all"] / lines["all"]
     if whole < FLOOR:
-        print(f"Coverage is {whole:.1f} %; the floor is {FLOOR:.0f} %. Add tests for what the change added.")
+        print(f"Coverage is {whole:.1f} %; the floor is {FLOOR:.0f} %. Add tests for the new code.")
         return 1
     return 0
 

@@ -1,8 +1,8 @@
-"""What decision records cost: attempts of one workload with and without them, in turn, in one process.
+"""Measure the cost of decision records: attempts of one workload with and without them, in one process.
 
-    python tools/record_cost.py [WORKLOAD ...]     # plain: every pod another template, so a cold attempt
+    python tools/record_cost.py [WORKLOAD ...]     # default: plain, where every attempt is cold
 
-Blocks of both kinds alternate, so that both see the same machine; medians of CPU time are compared.
+Blocks of both kinds alternate, so that both see the same machine. Compares medians of CPU time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from moorage.bench.measuring import Measurement, collected_as_when_running
+from moorage.bench.measuring import Measurement, production_gc
 from moorage.bench.workloads import WORKLOADS
 from moorage.runtime.record import DecisionRecord
 from moorage.scheduler import cycle
@@ -23,7 +23,7 @@ BLOCK, BLOCKS = 10, 300
 
 
 async def measure(name: str) -> tuple[float, float]:
-    """Microseconds of an attempt with records, and without."""
+    """Return the microseconds of an attempt with records, and without."""
     workload = next(workload for workload in WORKLOADS if workload.name == name)
     measurement = Measurement(workload, NODES, PODS, 0)
     measurement.timer = time.thread_time_ns
@@ -39,13 +39,13 @@ async def measure(name: str) -> tuple[float, float]:
             ring.add = lambda record: None  # type: ignore[method-assign]
 
     times: dict[bool, list[int]] = {True: [], False: []}
-    with collected_as_when_running():
+    with production_gc():
         for _ in range(50):
-            await measurement._one()
+            await measurement._schedule_one()
         for block in range(2 * BLOCKS):
             on = block % 2 == 0
             switch(on)
-            times[on] += [await measurement._one() for _ in range(BLOCK)]
+            times[on] += [await measurement._schedule_one() for _ in range(BLOCK)]
     switch(True)
     return statistics.median(times[True]) / 1e3, statistics.median(times[False]) / 1e3
 

@@ -83,7 +83,7 @@ def calls_of_explain() -> Counter[str]:
 
 
 def is_scheduler(module: str) -> bool:
-    """Whether a module belongs to the scheduler, and not to the world that it is tested in."""
+    """Return whether a module belongs to the scheduler, not to its test environment."""
     in_test_world = any(module == name or module.startswith(f"{name}.") for name in TEST_WORLD)
     return module.startswith("moorage.") and not in_test_world
 

@@ -13,7 +13,7 @@ from moorage.api.errors import MoorageError
 from moorage.cli.bench import Seed, progress_bar
 from moorage.cli.printing import Form, OutputForm, console, fail, print_data
 from perf.extender import measuring
-from perf.extender.measuring import EXCHANGES, Exchange, ExchangeResult
+from perf.extender.measuring import EXCHANGES, ExchangeResult, ExtenderExchange
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -39,7 +39,7 @@ def extender(
     console().print(_exchange_table(results))
 
 
-def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
+def _through(exchange: ExtenderExchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
     with progress_bar(exchange.name, measure) as advance:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -57,7 +57,7 @@ def _exchange_table(results: list[ExchangeResult]) -> Table:
     for result, exchange in zip(results, EXCHANGES, strict=True):
         table.add_row(
             result.exchange,
-            exchange.what,
+            exchange.description,
             str(result.node_bytes),
             f"{result.median_ms:.2f}",
             f"{result.p99_ms:.2f}",

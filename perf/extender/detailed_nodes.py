@@ -1,5 +1,7 @@
-"""What kubelets and clouds write into a node beside what a scheduler reads: it decides how much is sent to an
-extender that wants whole nodes."""
+"""The fields of a real node that a scheduler does not read.
+
+They determine how much is sent to an extender that wants whole nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ CONDITIONS = {
 
 
 def add_details(node: dict[str, Any]) -> None:
-    """To a node as `world` makes it."""
+    """Add these fields to a node of a `BenchWorld`."""
     meta, status = node["metadata"], node["status"]
     name = meta["name"]
     meta["labels"] |= {

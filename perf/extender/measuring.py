@@ -1,5 +1,8 @@
-"""What extenders cost on loopback, both ways: pods that the engine places through one, by names and by whole
-nodes; and the time in which `moorage extender` answers."""
+"""The cost of extenders on loopback, in both directions.
+
+Measures pods that the engine schedules through an extender, by node names and by whole nodes, and the
+response time of `moorage extender`.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ import msgspec
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
-from moorage.app.gc_tuning import collected_as_when_running
+from moorage.app.gc_tuning import production_gc
 from moorage.bench.workloads import plain
-from moorage.bench.world import World
+from moorage.bench.world import BenchWorld
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
 from moorage.extender.connecting import make_extenders
@@ -32,32 +35,35 @@ RESPONDER, SERVED = "perf.extender.responder", "perf.extender.served"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A way in which pods are decided over HTTP."""
+class ExtenderExchange:
+    """A way of scheduling pods over HTTP."""
 
     name: str
-    what: str
+    description: str
     names_only: bool = True
     serves: bool = False
-    """Moorage is the extender."""
+    """Whether Moorage is the extender."""
 
 
 EXCHANGES = (
-    Exchange("names", "asks an extender with nodeCacheCapable"),
-    Exchange("nodes", "asks an extender that wants whole nodes", names_only=False),
-    Exchange("served", "is the extender, asked with names", serves=True),
+    ExtenderExchange("names", "asks an extender with nodeCacheCapable"),
+    ExtenderExchange("nodes", "asks an extender that wants whole nodes", names_only=False),
+    ExtenderExchange("served", "is the extender, asked with names", serves=True),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult:
-    """A pod counts from pop to assume: one filter and one prioritize request, and all plugins. Where Moorage
-    is the extender, the two requests count, as their sender sees them."""
+    """The figures of one exchange.
+
+    A pod is timed from pop to assume: one filter and one prioritize request, and all plugins. If Moorage is
+    the extender, the two requests are timed at their sender.
+    """
 
     exchange: str
     nodes: int
     node_bytes: int
-    """Of one node, or of its name, as it is sent; the mean."""
+    """Mean size of one node, or of its name, in a request."""
     measured: int
     median_ms: float
     p99_ms: float
@@ -68,11 +74,11 @@ class ExchangeResult:
 
 
 class NoAnswer(MoorageError):
-    """The extender of the benchmark was not asked, or did not answer."""
+    """The benchmark's extender was not called or did not respond."""
 
 
 async def measure(
-    exchange: Exchange, nodes: int, pods: int, count: int, seed: int, progress: Callable[[int], None]
+    exchange: ExtenderExchange, nodes: int, pods: int, count: int, seed: int, progress: Callable[[int], None]
 ) -> ExchangeResult:
     arguments = (SERVED, str(nodes), str(pods), str(seed)) if exchange.serves else (RESPONDER,)
     async with _process(*arguments) as url:
@@ -83,14 +89,16 @@ async def measure(
         (extender,) = make_extenders([configured], SystemClock())
         try:
             asked = () if exchange.serves else (extender,)
-            world = World(nodes, pods, seed=seed, extenders=asked, finish_node=add_details)
+            world = BenchWorld(nodes, pods, seed=seed, extenders=asked, finish_node=add_details)
             pending = plain(world)
 
             async def one() -> int:
                 pod = next(pending)
-                return await (_ask(extender, world, pod) if exchange.serves else _one(world, pod))
+                return await (
+                    _time_requests(extender, world, pod) if exchange.serves else _schedule_one(world, pod)
+                )
 
-            with collected_as_when_running():
+            with production_gc():
                 for _ in range(WARM_UP):
                     await one()
                 times = []
@@ -103,7 +111,7 @@ async def measure(
 
 
 def result_of(name: str, nodes: int, node_bytes: int, times: list[int]) -> ExchangeResult:
-    """Of times in nanoseconds."""
+    """Compute the figures from times in nanoseconds."""
     return ExchangeResult(
         name,
         nodes,
@@ -115,25 +123,25 @@ def result_of(name: str, nodes: int, node_bytes: int, times: list[int]) -> Excha
     )
 
 
-async def _one(world: World, pod: dict[str, Any]) -> int:
+async def _schedule_one(world: BenchWorld, pod: dict[str, Any]) -> int:
     engine = world.engine
     world.enqueue(pod)
     began = time.perf_counter_ns()
     info = engine.queue.pop()
-    assert info is not None, "a plain pod is refused by no PreEnqueue plugin of the default profile"
+    assert info is not None, "no PreEnqueue plugin of the default profile rejects a plain pod"
     placed = await engine.cycle.run(info, world.profile)
     took = time.perf_counter_ns() - began
     if not isinstance(placed, PodPlacement):
         raise NoAnswer(f"{info.key} was not placed: {placed.message}")
     board = placed.attempt.board
     if board is None or not board.extended:
-        raise NoAnswer(f"{info.key} was placed on {placed.node} without a score of the extender")
-    world.finish(info, placed.node)
+        raise NoAnswer(f"{info.key} was placed on {placed.node} without a score from the extender")
+    world.confirm(info, placed.node)
     return took
 
 
-async def _ask(extender: HttpExtender, world: World, raw: dict[str, Any]) -> int:
-    """What kube-scheduler asks about a pod: all nodes to be filtered, those that passed to be scored."""
+async def _time_requests(extender: HttpExtender, world: BenchWorld, raw: dict[str, Any]) -> int:
+    """Send the requests of kube-scheduler for a pod: filter all nodes, prioritize those that passed."""
     pod, every = msgspec.convert(raw, Pod), world.engine.services.nodes()
     began = time.perf_counter_ns()
     passed = (await extender.filter(pod, every)).names
@@ -144,7 +152,7 @@ async def _ask(extender: HttpExtender, world: World, raw: dict[str, Any]) -> int
     return took
 
 
-def _node_bytes(world: World, exchange: Exchange) -> int:
+def _node_bytes(world: BenchWorld, exchange: ExtenderExchange) -> int:
     views = world.engine.services.nodes()
     sent = [view.name if exchange.names_only else view.node for view in views]
     return round(statistics.mean(len(msgspec.json.encode(each)) for each in sent))
@@ -152,7 +160,7 @@ def _node_bytes(world: World, exchange: Exchange) -> int:
 
 @asynccontextmanager
 async def _process(module: str, *arguments: str) -> AsyncIterator[str]:
-    """The URL of an extender in a process of its own."""
+    """Run an extender in another process and yield its URL."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,8 +1,8 @@
 """The extender of `python -m perf.extender`: a process of its own that costs as little as an extender can.
 
-It refuses every tenth node by name and scores the others by name. So an answer depends on the nodes alone: a
-list of nodes is decoded when it is new, and answered from memory when its bytes are those of the last one. It
-prints its port on standard output and ends when its standard input does.
+It rejects every tenth node by name and scores the others by name, so a response depends on the nodes only. It
+decodes a list of nodes when it is new, and otherwise sends the previous response. It prints its port on
+standard output and ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import msgspec
 import uvloop
 
 NODES = b',"Nodes":'
-"""Where the nodes begin in a request of Moorage's. No key of a pod is called so."""
+"""The start of the nodes in a request from Moorage. No field of a pod has this name."""
 FILTER = b"/filter"
 END_OF_HEAD = b"\r\n\r\n"
 FIRST_BYTES = 1 << 20
 
 
-class Connection(asyncio.BufferedProtocol):
-    """One request at a time is read into the same memory, and not copied if its nodes are known."""
+class ResponderConnection(asyncio.BufferedProtocol):
+    """Reads one request at a time into the same buffer, and copies it only if its nodes are new."""
 
     def __init__(self) -> None:
         self._memory = bytearray(FIRST_BYTES)
         self._filled = 0
         self._known: dict[bytes, tuple[bytes, bytes]] = {}
-        """Path → the nodes that were asked about last, and the answer."""
+        """Path → the nodes of the last request, and the response."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -66,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def answer_to(path: bytes, question: dict[str, Any]) -> Any:
-    """ExtenderFilterResult or HostPriorityList, in the form of the question: names or nodes."""
+    """Return an ExtenderFilterResult or HostPriorityList with names or nodes, as in the request."""
     names = question["NodeNames"]
     items = question["Nodes"]["items"] if names is None else ()
     asked = [item["metadata"]["name"] for item in items] if names is None else names
@@ -77,7 +77,7 @@ def answer_to(path: bytes, question: dict[str, Any]) -> Any:
     return {
         "Nodes": {"metadata": {}, "items": kept} if names is None else None,
         "NodeNames": None if names is None else [name for name in names if name in passing],
-        "FailedNodes": {name: "refused by its name" for name in asked if name not in passing},
+        "FailedNodes": {name: "rejected by name" for name in asked if name not in passing},
         "FailedAndUnresolvableNodes": None,
         "Error": "",
     }
@@ -88,7 +88,7 @@ def _number(name: str) -> int:
 
 
 async def _serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(ResponderConnection, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)

@@ -1,9 +1,9 @@
 """The server of `python -m perf.extender`: the application of `moorage extender` on a cluster in memory, as a
 process of its own.
 
-Its plugin is in vector form; it refuses every other node and scores by free CPU. The arguments are the
-number of nodes, of running pods, and the seed. Prints its port on standard output and ends when its standard
-input does.
+Its plugin is vectorized: it rejects every other node and scores by free CPU. The arguments are the numbers of
+nodes and running pods, and the seed. It prints its port on standard output and ends when its standard input
+is closed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import uvloop
 
 from moorage.api.pod import Pod
 from moorage.app.configuration import configure
-from moorage.bench.world import World
+from moorage.bench.world import BenchWorld
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes, Refusals
 from moorage.framework.optional import VectorFilterPlugin, VectorScorePlugin
@@ -45,7 +45,7 @@ class EveryOther(VectorFilterPlugin, VectorScorePlugin):
 
 async def _serve(nodes: int, pods: int, seed: int) -> None:
     chosen = select(configure(CONFIG, plugins=[EveryOther], discover=False))
-    world = World(nodes, pods, seed=seed, configured=chosen.configuration)
+    world = BenchWorld(nodes, pods, seed=seed, configured=chosen.configuration)
     listener = Listener("127.0.0.1", 0, None)
     await listener.start(extender_app(ExtenderVerbs(world.engine, chosen.verbs)))
     sys.stdout.write(f"{listener.port}\n")

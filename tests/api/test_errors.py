@@ -1,4 +1,4 @@
-"""The error tree: mapping from a Status, and messages that name the thing, the field and the way out."""
+"""The error tree: mapping from a Status, and messages that name the object, the field and the remedy."""
 
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 
@@ -6,7 +6,7 @@ import pytest
 
 from moorage.api import errors
 from moorage.api.errors import ApiError, ObjectError, from_status
-from moorage.api.meta import Status, StatusCause, StatusDetails
+from moorage.api.meta import ApiStatus, StatusCause, StatusDetails
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from moorage.api.meta import Status, StatusCause, StatusDetails
     ],
 )
 def test_each_status_becomes_its_own_type(code, reason, expected):
-    error = from_status(Status(code=code, reason=reason, message="m"))
+    error = from_status(ApiStatus(code=code, reason=reason, message="m"))
     assert expected is type(error)
     assert code == error.code
     assert reason == error.reason
@@ -51,16 +51,16 @@ def test_the_tree_is_as_drawn():
 
 
 def test_retry_after_comes_from_the_header_or_the_details():
-    status = Status(code=429, details=StatusDetails(retry_after_seconds=7))
+    status = ApiStatus(code=429, details=StatusDetails(retry_after_seconds=7))
     assert from_status(status).retry_after == 7.0
     assert from_status(status, retry_after=2.0).retry_after == 2.0
-    assert from_status(Status(code=429)).retry_after is None
+    assert from_status(ApiStatus(code=429)).retry_after is None
 
 
 def test_the_message_names_fields_and_the_way_out():
     causes = (StatusCause(field="spec.nodeName", message="required"),)
     error = from_status(
-        Status(code=422, reason="Invalid", message="pod x", details=StatusDetails(causes=causes))
+        ApiStatus(code=422, reason="Invalid", message="pod x", details=StatusDetails(causes=causes))
     )
     assert str(error) == "422 Invalid: pod x; spec.nodeName: required; correct the fields named above"
 

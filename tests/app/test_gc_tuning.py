@@ -22,20 +22,20 @@ def test_in_ten_minutes(is_idle, collections, monkeypatch):
         return 0
 
     monkeypatch.setattr(gc, "collect", collect)
-    monkeypatch.setattr(gc_tuning, "give_back", lambda: given_back.append(1))
+    monkeypatch.setattr(gc_tuning, "return_free_memory", lambda: given_back.append(1))
 
     async def main():
         clock = VirtualClock(asyncio.get_running_loop())
         running = asyncio.create_task(gc_tuning.run(clock, lambda: is_idle))
-        await clock.sleep(gc_tuning.SELDOM + 1)
+        await clock.sleep(gc_tuning.BUSY_INTERVAL + 1)
         running.cancel()
 
     virtual.run(main(), seed=0)
     assert len(collected) == collections
-    assert len(given_back) == gc_tuning.SELDOM // gc_tuning.TRIM
+    assert len(given_back) == gc_tuning.BUSY_INTERVAL // gc_tuning.TRIM_INTERVAL
 
 
 def test_memory_is_given_back_or_left_alone(monkeypatch):
-    gc_tuning.give_back()
+    gc_tuning.return_free_memory()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())  # another C library
-    gc_tuning.give_back()
+    gc_tuning.return_free_memory()

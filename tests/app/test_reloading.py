@@ -12,8 +12,8 @@ import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import configure_file
-from moorage.app.configuration_history import KEPT, shown
-from moorage.app.reloading import Reloader, Source
+from moorage.app.configuration_history import MAX_ENTRIES, redacted_yaml
+from moorage.app.reloading import ConfigurationSource, Reloader
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import Cluster, make_node, make_pod
 
@@ -32,7 +32,9 @@ class Watched:
 
     def __init__(self, path: Path, plugins: bool = False, folder: Path | None = None) -> None:
         folders = [str(folder)] if folder else []
-        source = Source(lambda: configure_file(path, discover=False, folders=folders), (path,), plugins)
+        source = ConfigurationSource(
+            lambda: configure_file(path, discover=False, folders=folders), (path,), plugins
+        )
         self.metrics = SchedulerMetrics(lambda: 0.0)
         self.cluster = Cluster(start=False)
         self.cluster._options["config"] = source.load()
@@ -297,10 +299,10 @@ def test_the_history_keeps_the_newest(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(ONE)
     with Watched(path) as watched:
-        for _ in range(KEPT + 5):
+        for _ in range(MAX_ENTRIES + 5):
             applied(watched, "{")
         numbers = [entry.number for entry in watched.reloader.history]
-        assert numbers == list(range(KEPT + 6, 6, -1))
+        assert numbers == list(range(MAX_ENTRIES + 6, 6, -1))
 
 
 def test_private_keys_of_extenders_are_not_in_the_history(tmp_path):
@@ -309,5 +311,5 @@ def test_private_keys_of_extenders_are_not_in_the_history(tmp_path):
     tls = "{insecure: true, certData: Y2VydA==, keyData: c2VjcmV0}"
     with Watched(path) as watched:
         loaded = watched.reloader.read(ONE + f"extenders: [{{urlPrefix: 'https://x', tlsConfig: {tls}}}]\n")
-        assert "Y2VydA==" in shown(loaded.config)
-        assert "c2VjcmV0" not in shown(loaded.config)
+        assert "Y2VydA==" in redacted_yaml(loaded.config)
+        assert "c2VjcmV0" not in redacted_yaml(loaded.config)

@@ -33,7 +33,7 @@ def test_simulations_are_measured_with_their_memory(monkeypatch):
     small = ["bench", "simulate", "--nodes", "50", "--plain", "40"]
     result = runner.invoke(app, [*small, "--day", "200"])
     assert result.exit_code == 0, result.output
-    for text in ("50 nodes", "each another template", "24h0m0s", "peak RSS MB"):
+    for text in ("50 nodes", "one template each", "24h0m0s", "peak RSS MB"):
         assert text in result.stdout
     [plain] = json.loads(runner.invoke(app, [*small, "--day", "0", "-o", "json"]).stdout)
     assert (plain["workload"], plain["nodes"], plain["pods"]) == ("plain", 50, 40)
@@ -43,7 +43,7 @@ def test_simulations_are_measured_with_their_memory(monkeypatch):
 def test_a_simulation_that_does_not_fit_is_told():
     result = runner.invoke(app, ["bench", "simulate", "--nodes", "1", "--plain", "200", "--day", "0"])
     assert result.exit_code == 1
-    assert "pods found no node: say more --nodes" in result.stderr
+    assert "pods found no node; use more --nodes" in result.stderr
 
 
 def test_an_unknown_workload_is_told_with_the_known_ones():

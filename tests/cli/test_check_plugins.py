@@ -88,12 +88,13 @@ MISTAKES = [
     ),
     pytest.param(
         SignsAList,
-        'plugin "signs-a-list": sign() of a plain pod must give a hashable value: TypeError: unhashable type',
+        'plugin "signs-a-list": sign() of a plain pod must return a hashable value: '
+        "TypeError: unhashable type",
         id="a sign that is not hashable",
     ),
     pytest.param(
         SignsWithAnError,
-        "plugin \"signs-with-an-error\": sign() of a plain pod must give a hashable value: KeyError: 'app'",
+        "plugin \"signs-with-an-error\": sign() of a plain pod must return a hashable value: KeyError: 'app'",
         id="a sign that raises",
     ),
 ]
@@ -122,8 +123,8 @@ def test_a_constructor_may_start_background_work(check):
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-IDLE = '"my-binder" is never asked: DefaultBinder before it binds every pod'
-UNUSED = 'profiles[0].pluginConfig: no plugin is called "NodeResourceFit"'
+IDLE = '"my-binder" is never called, because DefaultBinder before it binds every pod'
+UNUSED = 'profiles[0].pluginConfig: unknown plugin "NodeResourceFit"'
 ARGUMENTS = "pluginConfig: [{{name: {}, args: {{}}}}]"
 ALL = 'multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]}'
 FIRST = "bind: {disabled: [{name: DefaultBinder}], enabled: [{name: my-binder}, {name: DefaultBinder}]}"

@@ -127,7 +127,7 @@ def test_bench_says_which_pod_a_profile_did_not_place(options, tmp_path):
     ("args", "error"),
     [
         (("--profile", "odd"), "the configuration has no profile 'odd'; it has plain, even"),
-        (("--plugin-path", "no-such-folder"), "--plugin-path: no-such-folder is no folder"),
+        (("--plugin-path", "no-such-folder"), "--plugin-path: no-such-folder is not a folder"),
         (("--plugin", "nowhere:Plugin"), "nowhere"),
     ],
 )

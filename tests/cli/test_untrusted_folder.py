@@ -99,7 +99,7 @@ def _named(folder: Path) -> tuple[str, ...]:
 def test_run_refuses_a_plugin_path_that_is_no_folder(folder: Path) -> None:
     result = moorage(folder, "run", "--plugin-path", "sample.py", "--write-config-to", "-")
     assert result.returncode == 1
-    assert "--plugin-path: sample.py is no folder" in result.stderr
+    assert "--plugin-path: sample.py is not a folder" in result.stderr
 
 
 def test_isolated_python_looks_in_no_folder(folder: Path) -> None:

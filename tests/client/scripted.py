@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from moorage.api.errors import from_status
-from moorage.api.meta import ObjectMeta, Status
+from moorage.api.meta import ApiStatus, ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.client.informers import Informer
@@ -205,7 +205,7 @@ def bookmark(version: str, end: bool = False) -> WatchEvent:
 
 
 def error(code: int, reason: str = "", message: str = "", retry_after: float | None = None) -> Exception:
-    return from_status(Status(code=code, reason=reason, message=message), retry_after)
+    return from_status(ApiStatus(code=code, reason=reason, message=message), retry_after)
 
 
 GONE = error(410, "Expired", "too old resource version")

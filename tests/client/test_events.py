@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api.errors import AlreadyExists, NotSent, OutcomeUnknown, from_status
-from moorage.api.meta import ObjectMeta, Status, StatusCause, StatusDetails
+from moorage.api.meta import ApiStatus, ObjectMeta, StatusCause, StatusDetails
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, Unstructured
@@ -267,9 +267,9 @@ def test_open_series_are_bounded(monkeypatch):
     assert len(sink.patched) == 1
 
 
-EXISTS = AlreadyExists(Status(code=409, reason="AlreadyExists"))
+EXISTS = AlreadyExists(ApiStatus(code=409, reason="AlreadyExists"))
 TERMINATING = from_status(
-    Status(
+    ApiStatus(
         code=403,
         reason="Forbidden",
         details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),)),

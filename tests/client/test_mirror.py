@@ -199,7 +199,7 @@ def test_a_pod_that_cannot_be_asked_for_by_its_name_is_set_aside_and_named_once(
     assert seen.told == ["+good"]
     [(resource, problem)] = noted
     assert (resource, seen.informer.status().malformed) == (PODS, 1)
-    assert problem.error.startswith(f"Pod {odd.key!a}: metadata.{field}: {text!a} names no object")
+    assert problem.error.startswith(f"Pod {odd.key!a}: metadata.{field}: {text!a} is not a valid object name")
 
 
 @pytest.mark.parametrize("name", ["a", "node-1.example.com", "system:node", "x" * 253, "A_b", "..."])
@@ -213,5 +213,5 @@ def test_a_node_without_a_name_is_set_aside():
     nodes = Told(NODES)
     assert nodes.by(WatchEvent(ADDED, node(""), "1")) == []
     assert nodes.mirror.malformed == {
-        "": "Node '': metadata.name: '' names no object; look at the server or proxy that sends it"
+        "": "Node '': metadata.name: '' is not a valid object name; check the server or proxy that sent it"
     }

@@ -33,8 +33,8 @@ def test_a_plugin_is_found_by_its_name_and_passes_all_checks(name):
     cls = registry[name]
     without = ("PrioritySort",) if issubclass(cls, QueueSortPlugin) else tuple(cls.replaces[:1])
     configured = configure(enabling(name, ARGS.get(name), without=without), discover=False)
-    assert checks.mistakes(configured) == []
-    assert checks.warnings(configured) == []
+    assert checks.find_mistakes(configured) == []
+    assert checks.find_warnings(configured) == []
     assert name in configured.profiles[0].plugin_names
     assert packs(configured)
 

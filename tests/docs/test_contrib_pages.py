@@ -18,8 +18,8 @@ CONFIGURATIONS = [snippet for page in PAGES for snippet in snippets(page, "yaml"
 )
 def test_the_configurations_build_without_mistake_or_warning(snippet):
     configured = configure(snippet.text, discover=False)
-    assert checks.mistakes(configured) == []
-    assert checks.warnings(configured) == []
+    assert checks.find_mistakes(configured) == []
+    assert checks.find_warnings(configured) == []
 
 
 EXAMPLES = [snippet for page in PAGES for snippet in snippets(page)]

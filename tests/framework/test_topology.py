@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from moorage.state.derived import Topologies
+from moorage.state.columns import Topologies
 from moorage.state.node_table import NodeTable
 from moorage.testing import make_node
 

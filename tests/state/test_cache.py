@@ -11,7 +11,7 @@ import pytest
 
 from moorage.api.errors import QuantityError
 from moorage.api.pod import Pod
-from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.cache import CacheOutcome, ClusterCache
 from moorage.state.columns import CacheError
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import bound_to
@@ -63,12 +63,12 @@ class TestAssuming:
             cache.assume(PENDING, "a")
         else:
             cache.add_pod(bound("a"))
-        with pytest.raises(CacheError, match="cannot be assumed"):
+        with pytest.raises(CacheError, match="it is already in the cache"):
             cache.assume(PENDING, "b")
         assert used(cache) == {"a": 1000}
 
     def test_a_pod_cannot_be_assumed_nowhere(self, cache):
-        with pytest.raises(CacheError, match="without a name"):
+        with pytest.raises(CacheError, match="the node has no name"):
             cache.assume(PENDING, "")
 
     def test_forgetting_releases_it(self, cache):
@@ -90,7 +90,7 @@ class TestAssuming:
     def test_seen_on_its_node_it_is_confirmed(self, cache):
         cache.assume(PENDING, "a")
 
-        assert cache.add_pod(bound("a")) == Outcome.CONFIRMED
+        assert cache.add_pod(bound("a")) == CacheOutcome.CONFIRMED
         assert not cache.is_assumed("p")
         assert used(cache) == {"a": 1000}
         assert cache.corrections == {}
@@ -98,14 +98,14 @@ class TestAssuming:
     def test_seen_as_an_update_it_is_confirmed_too(self, cache):
         cache.assume(PENDING, "a")
 
-        assert cache.update_pod(PENDING, bound("a", cpu="2")) == Outcome.CONFIRMED
+        assert cache.update_pod(PENDING, bound("a", cpu="2")) == CacheOutcome.CONFIRMED
         assert used(cache) == {"a": 2000}
 
     def test_seen_on_another_node_it_moves_and_that_is_reported(self, cache, caplog):
         cache.assume(PENDING, "a")
 
         with caplog.at_level(logging.WARNING):
-            assert cache.add_pod(bound("b")) == Outcome.MOVED
+            assert cache.add_pod(bound("b")) == CacheOutcome.MOVED
         assert used(cache) == {"b": 1000}
         assert not cache.is_assumed("p")
         assert cache.corrections == {"assumed_on_another_node": 1}
@@ -127,7 +127,7 @@ class TestAssuming:
     def test_an_update_without_a_node_is_ignored(self, cache):
         cache.assume(PENDING, "a")
 
-        assert cache.update_pod(PENDING, make_pod("p", cpu="3")) == Outcome.IGNORED
+        assert cache.update_pod(PENDING, make_pod("p", cpu="3")) == CacheOutcome.IGNORED
         assert cache.is_assumed("p")
         assert used(cache) == {"a": 1000}
         assert cache.corrections == {}
@@ -136,7 +136,7 @@ class TestAssuming:
     def test_deleted_it_is_released_at_once(self, cache, node):
         cache.assume(PENDING, "a")
 
-        assert cache.remove_pod(make_pod("p", node=node)) == Outcome.RELEASED
+        assert cache.remove_pod(make_pod("p", node=node)) == CacheOutcome.RELEASED
         assert used(cache) == {}
         assert not cache.forget("p")
 
@@ -153,15 +153,15 @@ class TestAdding:
     def test_a_pod_is_accounted_once_however_often_it_is_added(self, cache):
         outcomes = [cache.add_pod(bound("a")) for _ in range(3)]
 
-        assert outcomes == [Outcome.ADDED, Outcome.UPDATED, Outcome.UPDATED]
+        assert outcomes == [CacheOutcome.ADDED, CacheOutcome.UPDATED, CacheOutcome.UPDATED]
         assert used(cache) == {"a": 1000}
 
     def test_a_pod_without_a_node_is_not_accounted(self, cache):
-        assert cache.add_pod(PENDING) == Outcome.IGNORED
+        assert cache.add_pod(PENDING) == CacheOutcome.IGNORED
         assert used(cache) == {}
 
     def test_an_update_of_an_unknown_pod_adds_it(self, cache):
-        assert cache.update_pod(PENDING, bound("a")) == Outcome.ADDED
+        assert cache.update_pod(PENDING, bound("a")) == CacheOutcome.ADDED
 
     def test_a_pod_on_an_unknown_node_is_accounted_when_the_node_comes(self, cache):
         cache.add_pod(bound("c"))
@@ -184,7 +184,7 @@ class TestUpdating:
     def test_a_resize_changes_the_sums(self, cache, cpu):
         cache.add_pod(bound("a"))
 
-        assert cache.update_pod(bound("a"), bound("a", cpu=cpu)) == Outcome.UPDATED
+        assert cache.update_pod(bound("a"), bound("a", cpu=cpu)) == CacheOutcome.UPDATED
         assert used(cache) == {"a": 500 if cpu == "500m" else 3000}
 
     def test_a_new_version_is_the_one_shown(self, cache):
@@ -199,14 +199,14 @@ class TestUpdating:
     def test_another_node_is_corrected_never_fatal(self, cache):
         cache.add_pod(bound("a"))
 
-        assert cache.update_pod(bound("a"), bound("b")) == Outcome.MOVED
+        assert cache.update_pod(bound("a"), bound("b")) == CacheOutcome.MOVED
         assert used(cache) == {"b": 1000}
         assert cache.corrections == {"moved": 1}
 
     def test_a_version_without_node_is_older_than_the_bound_one(self, cache):
         cache.add_pod(bound("a"))
 
-        assert cache.update_pod(bound("a"), PENDING) == Outcome.IGNORED
+        assert cache.update_pod(bound("a"), PENDING) == CacheOutcome.IGNORED
         assert used(cache) == {"a": 1000}
         assert cache.corrections == {"seen_without_its_node": 1}
 
@@ -214,9 +214,9 @@ class TestUpdating:
     def test_a_finished_pod_releases_what_it_held(self, cache, phase):
         cache.add_pod(bound("a"))
 
-        assert cache.update_pod(bound("a"), bound("a", phase=phase)) == Outcome.RELEASED
+        assert cache.update_pod(bound("a"), bound("a", phase=phase)) == CacheOutcome.RELEASED
         assert used(cache) == {}
-        assert cache.add_pod(bound("a", phase=phase)) == Outcome.IGNORED
+        assert cache.add_pod(bound("a", phase=phase)) == CacheOutcome.IGNORED
 
     @pytest.mark.parametrize(
         ("node", "expected"),
@@ -242,20 +242,20 @@ class TestRemoving:
     def test_unknown_and_repeated_removals_change_nothing(self, cache):
         cache.add_pod(bound("a"))
 
-        assert cache.remove_pod(bound("a")) == Outcome.RELEASED
-        assert cache.remove_pod(bound("a")) == Outcome.IGNORED
+        assert cache.remove_pod(bound("a")) == CacheOutcome.RELEASED
+        assert cache.remove_pod(bound("a")) == CacheOutcome.IGNORED
         assert used(cache) == {}
 
     def test_a_stale_object_without_node_is_enough(self, cache):
         cache.add_pod(bound("a"))
 
-        assert cache.remove_pod(PENDING) == Outcome.RELEASED
+        assert cache.remove_pod(PENDING) == CacheOutcome.RELEASED
         assert cache.corrections == {}
 
     def test_a_removal_from_another_node_is_corrected(self, cache):
         cache.add_pod(bound("a"))
 
-        assert cache.remove_pod(bound("b")) == Outcome.RELEASED
+        assert cache.remove_pod(bound("b")) == CacheOutcome.RELEASED
         assert used(cache) == {}
         assert cache.corrections == {"removed_from_another_node": 1}
 
@@ -325,7 +325,7 @@ class TestChecking:
         cache.table.remove_pod("c", found)
         found.assumed = False
 
-        with pytest.raises(CacheError, match="node c: not in the table; the assumed pods"):
+        with pytest.raises(CacheError, match="node c: not in the table; the list of assumed pods"):
             cache.validate()
 
     @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ class TestChecking:
                 [],
                 [
                     "pod default/p: cached but gone",
-                    "node a: requested {'cpu': 1000, 'pods': 1}, the API server's pods request {}",
+                    "node a: cached requests {'cpu': 1000, 'pods': 1}, the API server's pods request {}",
                 ],
                 id="a pod is gone",
             ),
@@ -348,7 +348,7 @@ class TestChecking:
                 [bound("a"), make_pod("q", node="b")],
                 [
                     "pod default/q: not cached on b",
-                    "node b: requested {}, the API server's pods request {'pods': 1}",
+                    "node b: cached requests {}, the API server's pods request {'pods': 1}",
                 ],
                 id="a pod is missing",
             ),
@@ -356,7 +356,7 @@ class TestChecking:
                 "ab",
                 [bound("a", cpu="2")],
                 [
-                    "node a: requested {'cpu': 1000, 'pods': 1}, "
+                    "node a: cached requests {'cpu': 1000, 'pods': 1}, "
                     "the API server's pods request {'cpu': 2000, 'pods': 1}"
                 ],
                 id="a resize was missed",
@@ -374,9 +374,9 @@ class TestChecking:
     @pytest.mark.parametrize(
         ("seen", "problem"),
         [
-            pytest.param(bound("b"), "pod default/p: cached on a, bound to b", id="on another node"),
-            pytest.param(bound("a", phase="Failed"), "pod default/p: cached though Failed", id="finished"),
-            pytest.param(PENDING, "pod default/p: cached on a, not bound", id="not bound"),
+            pytest.param(bound("b"), "pod default/p: cached on a but bound to b", id="on another node"),
+            pytest.param(bound("a", phase="Failed"), "pod default/p: cached but Failed", id="finished"),
+            pytest.param(PENDING, "pod default/p: cached on a but not bound", id="not bound"),
         ],
     )
     def test_compare_names_pods_in_the_wrong_place(self, cache, seen, problem):

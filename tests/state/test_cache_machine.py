@@ -20,7 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.taints import Taint
 from moorage.framework.nodes import TaintClass
-from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.cache import CacheOutcome, ClusterCache
 from moorage.state.indexes import Indexes, RowNodeIndex, RowPodIndex
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import bound_to
@@ -135,19 +135,19 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(uid=uids)
     def stale_version_seen(self, uid: str) -> None:
-        assert self.cache.add_pod(pod_of(uid, "", "1", 0)) == Outcome.IGNORED
+        assert self.cache.add_pod(pod_of(uid, "", "1", 0)) == CacheOutcome.IGNORED
 
     @rule(uid=uids, phase=st.sampled_from(["Succeeded", "Failed"]), name=node_names)
     def pod_finished(self, uid: str, phase: str, name: str) -> None:
         known = self.places.pop(uid, None)
         outcome = self.cache.add_pod(pod_of(uid, name, "1", 0, phase))
-        assert outcome == (Outcome.RELEASED if known else Outcome.IGNORED)
+        assert outcome == (CacheOutcome.RELEASED if known else CacheOutcome.IGNORED)
 
     @rule(uid=uids, name=st.one_of(st.just(""), node_names))
     def pod_gone(self, uid: str, name: str) -> None:
         known = self.places.pop(uid, None)
         outcome = self.cache.remove_pod(pod_of(uid, name, "1", 0))
-        assert outcome == (Outcome.RELEASED if known else Outcome.IGNORED)
+        assert outcome == (CacheOutcome.RELEASED if known else CacheOutcome.IGNORED)
 
     @rule(old=bound_pods, new=bound_pods)
     def successor_seen(self, old: Pod, new: Pod) -> None:
@@ -167,12 +167,12 @@ class CacheMachine(RuleBasedStateMachine):
         self.pod_index = self.indexes.pod_index("cpu", cpu_keys)
         self.node_index = self.indexes.node_index("zone", zone_keys)
 
-    def expected(self, place: Place | None, pod: Pod) -> Outcome:
+    def expected(self, place: Place | None, pod: Pod) -> CacheOutcome:
         if place is None:
-            return Outcome.ADDED
+            return CacheOutcome.ADDED
         if place.node != pod.spec.node_name:
-            return Outcome.MOVED
-        return Outcome.CONFIRMED if place.assumed else Outcome.UPDATED
+            return CacheOutcome.MOVED
+        return CacheOutcome.CONFIRMED if place.assumed else CacheOutcome.UPDATED
 
     @invariant()
     def sums_equal_a_recount(self) -> None:

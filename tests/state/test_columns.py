@@ -7,12 +7,12 @@ import pytest
 from moorage.api.taints import Taint
 from moorage.state import node_columns
 from moorage.state.columns import ChangeLog, Interner
-from moorage.state.node_columns import LabelColumns, TaintClasses
+from moorage.state.node_columns import StoredLabelColumns, TaintClasses
 from tests.state.objects import make_node
 
 
 def test_codes_count_from_zero_in_the_order_of_first_sight():
-    interner: Interner[str] = Interner(smallest_crowd=2)
+    interner: Interner[str] = Interner(min_crowd=2)
 
     assert [interner.code(value) for value in ("b", "a", "b")] == [0, 1, 0]
     assert not interner.crowded
@@ -21,8 +21,8 @@ def test_codes_count_from_zero_in_the_order_of_first_sight():
 
 
 def test_label_values_of_gone_nodes_are_forgotten(monkeypatch):
-    monkeypatch.setattr(node_columns, "_LABEL_CROWD", 8)
-    labels = LabelColumns(width=4)
+    monkeypatch.setattr(node_columns, "_MIN_LABEL_CROWD", 8)
+    labels = StoredLabelColumns(width=4)
     labels.put(1, {"host": "stays"})
     labels.numbers("host")
     before = labels.values("host")
@@ -37,8 +37,8 @@ def test_label_values_of_gone_nodes_are_forgotten(monkeypatch):
 
 
 def test_label_columns_not_asked_for_are_dropped_first(monkeypatch):
-    monkeypatch.setattr(node_columns, "_COLUMNS", 2)
-    labels = LabelColumns(width=1)
+    monkeypatch.setattr(node_columns, "_MAX_LABEL_COLUMNS", 2)
+    labels = StoredLabelColumns(width=1)
     labels.put(0, {"a": "1", "b": "1", "c": "1"})
     kept, dropped = labels.values("a"), labels.values("b")
     labels.values("a")
@@ -72,5 +72,5 @@ def test_the_change_log_answers_for_any_generation(width):
 
     for back in (0, 1, 2, 5, 100, 20_000):
         expected = set(changed[len(changed) - back :])
-        assert set(log.since(log.generation - back)) == expected
-        assert len(log.since(log.generation - back)) == len(expected)
+        assert set(log.since(log.version - back)) == expected
+        assert len(log.since(log.version - back)) == len(expected)

@@ -32,10 +32,9 @@ from moorage.api.selectors import NOTHING, Selector, make_requirement, make_sele
 from moorage.framework.indexes import PodSelector, TermKind
 from moorage.framework.ports import Change
 from moorage.state import label_index, row_counts
-from moorage.state.affinity_terms import HeldTerms, lists_of
 from moorage.state.cache import ClusterCache
-from moorage.state.counters import Counters
-from moorage.state.derived import Topologies
+from moorage.state.columns import Topologies
+from moorage.state.counting import HeldTerms, SelectorCounters, lists_of
 from moorage.state.indexes import ObjectIndexes
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import bound_to
@@ -127,11 +126,11 @@ pods = st.builds(make_pod, st.integers(0, 9), node_names, spaces, labels, affini
 class CountingMachine(RuleBasedStateMachine):
     @initialize(few=st.sampled_from([0, 32]), vacant=st.sampled_from([0, 1024]))
     def start(self, few: int, vacant: int) -> None:
-        self._kept = row_counts._FEWEST, label_index._VACANT
-        row_counts._FEWEST, label_index._VACANT = few, vacant
+        self._kept = row_counts._MIN_ROWS, label_index._MAX_VACANT
+        row_counts._MIN_ROWS, label_index._MAX_VACANT = few, vacant
         self.table = NodeTable(width=2)
         self.cache = ClusterCache(self.table)
-        self.counters = Counters(self.table, limit=4096)
+        self.counters = SelectorCounters(self.table, limit=4096)
         self.terms = HeldTerms(self.table)
         self.table.observers.observe(self.counters)
         self.table.observers.observe(self.terms)
@@ -145,7 +144,7 @@ class CountingMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "_kept"):
-            row_counts._FEWEST, label_index._VACANT = self._kept
+            row_counts._MIN_ROWS, label_index._MAX_VACANT = self._kept
 
     @rule(pod=pods)
     def seen(self, pod: Pod) -> None:
@@ -287,7 +286,7 @@ TestCounting.settings = settings(max_examples=60, stateful_step_count=40, deadli
 
 def test_counters_stay_within_their_limit() -> None:
     table = NodeTable()
-    counters = Counters(table, limit=8192)
+    counters = SelectorCounters(table, limit=8192)
     for number in range(100):
         counters.get(PodSelector(None, make_selector([make_requirement("app", "In", [str(number)])])))
     assert len(counters) == 8

@@ -8,7 +8,7 @@ from moorage.api.selectors import selector_from_labels
 from moorage.framework.indexes import PodSelector
 from moorage.state import label_index
 from moorage.state.cache import ClusterCache
-from moorage.state.counters import Counting
+from moorage.state.counting import LazyCounting
 from moorage.state.indexes import Indexes
 from moorage.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
@@ -25,7 +25,7 @@ class Counted:
         table = NodeTable(width=2)
         self.cache = ClusterCache(table)
         self.cache.add_node(make_node("a"))
-        self.counters = Counting(table).pod_counters()
+        self.counters = LazyCounting(table).pod_counters()
         self.indexes = Indexes(table.observers)
         self.index = self.indexes.pod_index("app", app_keys)
 
@@ -76,14 +76,14 @@ def test_a_pod_without_keys_gets_them_from_an_index_that_comes_later():
 def test_who_is_gone_is_expected_no_more():
     world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
     world.cache.expect(pod)
-    world.cache.expect_no_more(pod.uid)
-    world.cache.expect_no_more("unknown")
+    world.cache.forget_expected(pod.uid)
+    world.cache.forget_expected("unknown")
     world.cache.assume(pod, "a")
     assert world.seen("web") == (1000, 1, 1)
 
 
 def test_a_pod_counts_although_the_last_of_its_kind_left_meanwhile(monkeypatch):
-    monkeypatch.setattr(label_index, "_VACANT", 0)
+    monkeypatch.setattr(label_index, "_MAX_VACANT", 0)
     world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
     other = make_pod("other", node="a", labels={"app": "web"})
     world.cache.add_pod(other)

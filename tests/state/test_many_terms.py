@@ -9,14 +9,13 @@ import pytest
 
 from moorage.api.meta import LabelSelector, ObjectMeta, key_of
 from moorage.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
-from moorage.api.pod_affinity import _latest, compile_pod_terms
+from moorage.api.pod_affinity import _recent, compile_pod_terms
 from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
 from moorage.framework.indexes import PodSelector, TermKind
-from moorage.state.affinity_terms import HeldTerms
-from moorage.state.counters import Counters
-from moorage.state.derived import Topologies
+from moorage.state.columns import Topologies
+from moorage.state.counting import HeldTerms, SelectorCounters
 from moorage.state.label_index import SelectorRegistry
-from moorage.state.node_columns import LabelColumns
+from moorage.state.node_columns import StoredLabelColumns
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
@@ -52,7 +51,7 @@ def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
     gc.collect()
 
     assert gone() is None
-    assert _latest._terms <= _latest._most
+    assert _recent._terms <= _recent._max_terms
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 3], [3, 4], [3, 4, 3]])
@@ -85,7 +84,7 @@ def test_a_new_version_with_equal_terms_changes_no_holders():
 
 def test_counting_once_keeps_no_counter_and_sees_the_pods_of_now():
     table = NodeTable()
-    counters = Counters(table)
+    counters = SelectorCounters(table)
     table.observers.observe(counters)
     wanted = PodSelector(frozenset(("default",)), selector_from_labels({"app": "web"}))
 
@@ -120,7 +119,7 @@ def test_a_selector_is_tried_for_pods_with_its_rarest_label(requirements, labels
 
 
 def test_label_keys_that_no_node_has_get_no_column():
-    labels = LabelColumns(width=2)
+    labels = StoredLabelColumns(width=2)
     labels.put(0, {"rack": "r1"})
     before = labels.codes("rack")
     absent = labels.values("k-0")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moorage.framework.nodes import Columns
 from moorage.state.columns import CacheError
 from moorage.state.node_table import NodeTable
-from moorage.state.overlay import DryRunRows, Overlay
+from moorage.state.overlay import Overlay, OverlayRows
 from moorage.state.pod_entry import PodEntries, PodEntry
 from moorage.state.ranking import VictimColumns
 from tests.state.objects import ZONE, make_node, make_pod
@@ -154,14 +154,14 @@ def test_columns_of_an_overlay_cannot_be_written(table):
 
 
 def test_rows_of_a_dry_run_take_pods(table):
-    rows = DryRunRows(table, PodEntries().entry, ["a"])
+    rows = OverlayRows(table, PodEntries().entry, ["a"])
     rows.remove_pod(0, PODS[1].pod)
     rows.add_pod(0, PODS[5].pod)
 
     assert [pod.uid for pod in rows.view(0).pods] == ["p0", "p5"]
     assert [pod.uid for pod in table.pods_of("a")] == ["p0", "p1"]
-    with pytest.raises(CacheError, match="no node"):
-        DryRunRows(table, PodEntries().entry, ["never"])
+    with pytest.raises(CacheError, match="does not exist"):
+        OverlayRows(table, PodEntries().entry, ["never"])
 
 
 @given(

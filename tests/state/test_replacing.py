@@ -18,8 +18,8 @@ from moorage.api.pod import (
 )
 from moorage.api.selectors import selector_from_labels
 from moorage.framework.indexes import PodSelector
-from moorage.state.cache import ClusterCache, Outcome
-from moorage.state.counters import Counting
+from moorage.state.cache import CacheOutcome, ClusterCache
+from moorage.state.counting import LazyCounting
 from moorage.state.indexes import Indexes
 from moorage.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
@@ -56,7 +56,7 @@ class Watched:
         table = NodeTable(width=2)
         self.cache = ClusterCache(table)
         self.cache.add_node(make_node("a"))
-        counting = Counting(table)
+        counting = LazyCounting(table)
         self.counters, self.terms = counting.pod_counters(), counting.affinity_terms()
         self.owners = Indexes(table.observers).pod_index(
             "owner", lambda pod: pod.labels.get("owner", "").split()
@@ -108,7 +108,7 @@ def test_a_confirmation_neither_removes_nor_adds(world, seen):
     world.cache.assume(pending, "a")
     before = world.counters.get(WEB).version
 
-    assert world.cache.add_pod(seen) == Outcome.CONFIRMED
+    assert world.cache.add_pod(seen) == CacheOutcome.CONFIRMED
     assert world.heard == ["added", "replaced"]
     assert world.counters.get(WEB).version == before
     assert world.counted() == (1, 1, 0, 0)
@@ -135,9 +135,9 @@ def test_a_condition_is_no_part_of_the_template(world):
 def test_a_change_counts_and_goes_with_the_pod(world, new, expected):
     world.cache.add_pod(pod())
     assert world.counted() == (1, 1, 0, 0)
-    assert world.cache.add_pod(new) == Outcome.UPDATED
+    assert world.cache.add_pod(new) == CacheOutcome.UPDATED
     assert world.counted() == expected
-    assert world.cache.add_pod(pod()) == Outcome.UPDATED
+    assert world.cache.add_pod(pod()) == CacheOutcome.UPDATED
     assert world.counted() == (1, 1, 0, 0)
     world.cache.add_pod(new)
     world.cache.remove_pod(new)

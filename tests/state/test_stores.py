@@ -186,7 +186,7 @@ def test_a_deleted_object_takes_its_assumption_with_it(world):
 
 
 def test_unknown_and_older_objects_cannot_be_assumed(world):
-    with pytest.raises(CacheError, match="not known"):
+    with pytest.raises(CacheError, match="not in the store"):
         world.cache.assume(make_pod("other"))
     with pytest.raises(CacheError, match="older"):
         world.cache.assume(version("8"))

@@ -1,4 +1,5 @@
-"""Kubernetes objects as typed records, and the algebra on them: quantities, requests, selectors, taints.
+"""Kubernetes objects as typed records, with quantities, requests, selectors and taints.
 
-Pure: no I/O, no clock. Import the modules (`from moorage.api import quantity`), or names from them.
+The package is pure: it does no I/O and reads no clock. Import its modules (`from moorage.api import
+quantity`) or names from them.
 """

@@ -1,13 +1,13 @@
 """Small objects that a scheduler reads or writes: references, namespaces, bindings, events, leases.
 
-When to write an event is the recorder's business, how leadership is won and kept the election's.
+The event recorder decides when to write an event, and the election how to win and keep a lease.
 """
 
 from moorage.api.meta import Object, Record
 
 
 class ObjectReference(Record):
-    """Points at an object; empty parts are unknown or do not matter."""
+    """A reference to an object. Empty fields are unknown or irrelevant."""
 
     api_version: str = ""
     kind: str = ""
@@ -19,39 +19,39 @@ class ObjectReference(Record):
 
 
 class NamespaceStatus(Record):
-    """Active or Terminating."""
+    """The phase is Active or Terminating."""
 
     phase: str = ""
 
 
 class Namespace(Object):
-    """A namespace; schedulers read its labels for namespace selectors."""
+    """A namespace. The scheduler reads its labels for namespace selectors."""
 
     status: NamespaceStatus = NamespaceStatus()
 
 
 class Binding(Object):
-    """The decision itself: POSTed to the pod's binding subresource, with the node as target."""
+    """The assignment of a pod to a node, sent to the pod's binding subresource."""
 
     target: ObjectReference = ObjectReference()
 
 
 class EventSeries(Record):
-    """How often an event was seen again, and when last."""
+    """The number of times that an event was repeated, and the last time."""
 
     count: int = 0
     last_observed_time: str | None = None
 
 
 class EventSource(Record):
-    """The reporter as core/v1 writers give it."""
+    """The reporter of an event in the core/v1 form."""
 
     component: str = ""
     host: str = ""
 
 
 class Event(Object):
-    """A note about an object; the note holds at most 1024 bytes, `event_time` has microseconds."""
+    """An event about an object. `note` holds at most 1024 bytes; `event_time` has microseconds."""
 
     event_time: str | None = None
     series: EventSeries | None = None
@@ -70,7 +70,7 @@ class Event(Object):
 
 
 class LeaseSpec(Record):
-    """Who holds the lease since when; times have microseconds."""
+    """The holder of a lease and its times, which have microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -82,6 +82,6 @@ class LeaseSpec(Record):
 
 
 class Lease(Object):
-    """A lease of coordination.k8s.io/v1; every field is kept, so it may be written back whole."""
+    """A Lease of coordination.k8s.io/v1. It has all fields, so it can be written back as a whole."""
 
     spec: LeaseSpec = LeaseSpec()

@@ -1,8 +1,8 @@
-"""JSON to records and back, and the check of what a record's strings mean.
+"""Decode JSON to records, encode records, and validate the quantities and selectors in them.
 
-Decoding is one msgspec call. When that fails, nulls are taken out and it is tried once more, since API
-servers send null for empty lists and maps. What then still fails becomes an ObjectError naming object and
-field, so that one bad object can be set aside while thousands of good ones pass.
+Decoding is one msgspec call. If it fails, it is tried once more without nulls, because API servers send null
+for empty lists and maps. If that fails too, an ObjectError names the object and the field, so that the caller
+can skip one bad object among thousands of good ones.
 """
 
 import itertools
@@ -32,17 +32,17 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def decode(resource: Resource, data: JSON) -> AnyObject:
-    """The object in a piece of JSON; ObjectError if it is none of this resource."""
+    """Return the object in a piece of JSON. Raises ObjectError if it is not an object of this resource."""
     if resource.type is not Unstructured:
         try:
             return _decoder(resource).decode(data)
         except _UNREADABLE:
-            pass  # the slow path below tries again without nulls, and words the error
+            pass  # the slow path below tries again without nulls and builds the error
     return convert(resource, _parse(resource, data))
 
 
 def reader(resource: Resource) -> Callable[[JSON], AnyObject]:
-    """`decode` for one resource, for those who call it thousands of times in a row."""
+    """Return `decode` for one resource, for callers that decode thousands of objects in a row."""
     if resource.type is Unstructured:
         return partial(decode, resource)
     fast = _decoder(resource).decode
@@ -57,7 +57,8 @@ def reader(resource: Resource) -> Callable[[JSON], AnyObject]:
 
 
 def convert(resource: Resource, raw: dict[str, Any]) -> AnyObject:
-    """The object in an already parsed JSON value; ObjectError if it is none of this resource."""
+    """Return the object in a parsed JSON value. Raises ObjectError if it is not an object of this
+    resource."""
     try:
         return _convert(resource, raw)
     except _UNREADABLE:
@@ -69,10 +70,10 @@ def convert(resource: Resource, raw: dict[str, Any]) -> AnyObject:
 
 
 def validate(obj: AnyObject) -> None:
-    """Checks the quantities and selectors an object carries; ObjectError names it and the first bad field.
+    """Check the quantities and selectors of an object. Raises ObjectError with the first bad field.
 
-    Selectors of pods that have a node already are not checked: such a pod must stay in the accounting, and
-    plugins ignore the terms of existing pods that they cannot parse.
+    Selectors of assigned pods are not checked: such a pod must stay accounted, and plugins ignore terms of
+    existing pods that they cannot parse.
     """
     if not isinstance(obj, Object):
         return
@@ -87,7 +88,8 @@ def validate(obj: AnyObject) -> None:
 
 
 def check_identity(resource: Resource, obj: AnyObject) -> None:
-    """ObjectError for an object that cannot be asked for by its name: a broken server or proxy sent it."""
+    """Raise ObjectError if the object has no valid name. Only a broken server or proxy sends such an
+    object."""
     meta = obj.metadata
     if not is_object_name(meta.name):
         field, text = "metadata.name", meta.name
@@ -96,16 +98,19 @@ def check_identity(resource: Resource, obj: AnyObject) -> None:
     else:
         return
     whose = f"{resource.kind} {obj.key!a}"
-    raise ObjectError(whose, field, f"{text!a} names no object; look at the server or proxy that sends it")
+    raise ObjectError(
+        whose, field, f"{text!a} is not a valid object name; check the server or proxy that sent it"
+    )
 
 
 def encode(obj: AnyObject) -> bytes:
-    """JSON without the fields that have their default value."""
+    """Return JSON without the fields that have their default value."""
     return msgspec.json.encode(obj.raw if isinstance(obj, Unstructured) else obj)
 
 
 def to_builtins(obj: AnyObject) -> dict[str, Any]:
-    """Plain dictionaries and lists as `encode` would write them. An Unstructured gives its own dictionary."""
+    """Return the dictionaries and lists that `encode` would write. An Unstructured returns its own
+    dictionary."""
     if isinstance(obj, Unstructured):
         return obj.raw
     # By way of JSON, because msgspec.to_builtins leaves tuples where JSON has lists.
@@ -117,10 +122,10 @@ _decoders: dict[ObjectType, msgspec.json.Decoder[AnyObject]] = {}
 
 
 def _decoder(resource: Resource) -> msgspec.json.Decoder[AnyObject]:
-    form = resource.type
-    if form not in _decoders:
-        _decoders[form] = msgspec.json.Decoder(form)
-    return _decoders[form]
+    record_type = resource.type
+    if record_type not in _decoders:
+        _decoders[record_type] = msgspec.json.Decoder(record_type)
+    return _decoders[record_type]
 
 
 def _parse(resource: Resource, data: JSON) -> dict[str, Any]:
@@ -140,7 +145,7 @@ class _Identity(msgspec.Struct):
 
 
 def _metadata_only(data: JSON) -> dict[str, Any]:
-    """What names an object that is not readable as a whole, for instance because of a number out of range."""
+    """Return the metadata of an object that cannot be decoded as a whole, for an error message."""
     try:
         return {"metadata": msgspec.json.decode(data, type=_Identity).metadata}
     except _UNREADABLE:
@@ -171,7 +176,7 @@ def _object_error(resource: Resource, raw: dict[str, Any], error: Exception) -> 
 
 
 def _describe(resource: Resource, raw: dict[str, Any]) -> str:
-    """Kind and key as far as they can be read from a broken object."""
+    """Return kind and key of a broken object, if they can be read."""
     metadata = raw.get("metadata")
     parts = [metadata.get("namespace"), metadata.get("name")] if isinstance(metadata, dict) else []
     key = "/".join(part for part in parts if isinstance(part, str) and part)
@@ -186,7 +191,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _check_selectors(pod: Pod) -> None:
-    # Compiled as a whole, which is remembered for the attempt; one by one to say which is bad.
+    # Compiled as a whole, because that result is cached for the attempt; one by one to find the bad one.
     listed = itertools.chain(
         _spread_selectors(pod), _affinity_selectors(pod) if compile_pod_terms(pod).errors else ()
     )
@@ -206,7 +211,7 @@ def _check_selectors(pod: Pod) -> None:
 
 @singledispatch
 def _amounts(obj: Object) -> _Amounts:
-    """Maps of quantities with their paths; most kinds have none."""
+    """Return the maps of quantities with their paths; most kinds have none."""
     return iter(())
 
 
@@ -259,7 +264,8 @@ def _(obj: CSIStorageCapacity) -> _Amounts:
 def _requirements(
     path: str, resources: ResourceRequirements | None, index: int = 0
 ) -> tuple[tuple[str, ResourceList], ...]:
-    """Nothing where nothing is asked for: tens of thousands of pods are read at a start."""
+    """Return the resource lists of a container. Empty ones are skipped: a start reads tens of thousands of
+    pods."""
     if resources is None or not (resources.requests or resources.limits):
         return ()
     where = path.format(index)

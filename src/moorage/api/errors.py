@@ -1,10 +1,10 @@
-"""The one tree of exceptions. Refusing a pod is a value, not an exception: see the framework's Status.
+"""The exceptions of Moorage. Rejecting a pod is not an exception but a value: see the framework's Status.
 
 MoorageError
-├── ObjectError                 an object carries a bad value: names object, field and the way out
-├── QuantityError               a text is no quantity (also a ValueError)
-├── SelectorError               a selector has a bad operator, key or values (also a ValueError)
-├── ApiError                    the API server refused: carries its Status and the HTTP code
+├── ObjectError                 an object has an invalid value; names the object, the field and the remedy
+├── QuantityError               a text is not a quantity (also a ValueError)
+├── SelectorError               a selector has a bad operator, key or value (also a ValueError)
+├── ApiError                    the API server rejected a request; has its Status and the HTTP code
 │   ├── BadRequest              400
 │   ├── Unauthorized            401
 │   ├── Forbidden               403
@@ -17,22 +17,22 @@ MoorageError
 │   └── ServerError             5xx
 │       ├── ServiceUnavailable  503
 │       └── GatewayTimeout      504
-└── TransportError              no answer came
-    ├── NotSent                 the request was surely not processed: trying again is safe
-    └── OutcomeUnknown          it was sent and the answer is lost: read before writing again
-        ├── BadAnswer           an answer came, but none of an API server: a page of a proxy, cut JSON
-        └── KeptConnectionLost  an idle connection was used again, and ended before an answer came
+└── TransportError              there was no response
+    ├── NotSent                 the request was certainly not processed: retrying is safe
+    └── OutcomeUnknown          the request was sent, the response is lost: read before writing again
+        ├── BadAnswer           the response was not an API server's: a proxy's page, truncated JSON
+        └── KeptConnectionLost  a reused idle connection ended before a response arrived
 """
 
-from moorage.api.meta import Status
+from moorage.api.meta import ApiStatus
 
 
 class MoorageError(Exception):
-    """Base of everything Moorage raises on purpose."""
+    """Base of all exceptions that Moorage raises on purpose."""
 
 
 class ObjectError(MoorageError):
-    """An object carries a value that cannot be used; the object is set aside until it is corrected."""
+    """An object has an invalid value. It is skipped until it is corrected."""
 
     def __init__(self, obj: str, field: str, message: str) -> None:
         super().__init__(f"{obj}: {field}: {message}" if field else f"{obj}: {message}")
@@ -42,7 +42,7 @@ class ObjectError(MoorageError):
 
 
 class QuantityError(MoorageError, ValueError):
-    """A text that is no quantity."""
+    """A text is not a quantity."""
 
     def __init__(self, quantity: object) -> None:
         shown = repr(quantity)
@@ -54,7 +54,7 @@ class QuantityError(MoorageError, ValueError):
 
 
 class SelectorError(MoorageError, ValueError):
-    """A selector that cannot be evaluated. `field` is the path inside the selector, empty for a text form."""
+    """A selector cannot be evaluated. `field` is the path inside the selector, empty for the text form."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(f"{field}: {message}" if field else message)
@@ -63,9 +63,9 @@ class SelectorError(MoorageError, ValueError):
 
 
 class ApiError(MoorageError):
-    """The API server answered with a failure."""
+    """The API server responded with a failure."""
 
-    def __init__(self, status: Status, code: int = 0, retry_after: float | None = None) -> None:
+    def __init__(self, status: ApiStatus, code: int = 0, retry_after: float | None = None) -> None:
         self.status = status
         self.code = code or status.code
         self.retry_after = retry_after
@@ -93,11 +93,11 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the object changed meanwhile, or a precondition does not hold."""
+    """409: the object has changed, or a precondition does not hold."""
 
 
 class AlreadyExists(Conflict):
-    """409 with reason AlreadyExists: an object of that name is there already."""
+    """409 with reason AlreadyExists: an object of that name exists."""
 
 
 class Gone(ApiError):
@@ -109,7 +109,7 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429: the server asks to slow down, for `retry_after` seconds if it said so."""
+    """429: the server asks the client to slow down, for `retry_after` seconds if given."""
 
 
 class ServerError(ApiError):
@@ -125,24 +125,26 @@ class GatewayTimeout(ServerError):
 
 
 class TransportError(MoorageError):
-    """The request got no answer at all."""
+    """The request got no response."""
 
 
 class NotSent(TransportError):
-    """The request surely was not processed; sending it again is safe."""
+    """The request was certainly not processed; sending it again is safe."""
 
 
 class OutcomeUnknown(TransportError):
-    """The request was sent and the answer is lost; read the object before writing again."""
+    """The request was sent but the response is lost; read the object before writing again."""
 
 
 class BadAnswer(OutcomeUnknown):
-    """Something answered, but not as an API server does; whether a write has happened is not known."""
+    """The response did not come from an API server; whether a write has happened is unknown."""
 
 
 class KeptConnectionLost(OutcomeUnknown):
-    """A connection that was kept from an earlier request ended before an answer began, most likely because
-    the server had closed it as idle."""
+    """A reused connection ended before a response arrived.
+
+    Most likely the server had closed it as idle.
+    """
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
@@ -158,7 +160,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
     504: GatewayTimeout,
 }
 
-# Reasons win over codes: an ERROR event in a watch may carry a reason with code 0.
+# Reasons win over codes: an ERROR event of a watch may have a reason with code 0.
 _BY_REASON: dict[str, type[ApiError]] = {
     "AlreadyExists": AlreadyExists,
     "Expired": Gone,
@@ -168,7 +170,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
     "TooManyRequests": TooManyRequests,
 }
 
-_WAY_OUT: dict[int, str] = {
+_REMEDIES: dict[int, str] = {
     401: "check the token or client certificate",
     403: "grant the verb to the scheduler's role, or see the webhook named above",
     409: "read the object again and repeat the change",
@@ -180,8 +182,9 @@ _WAY_OUT: dict[int, str] = {
 }
 
 
-def from_status(status: Status, retry_after: float | None = None) -> ApiError:
-    """The exception for a failed answer; `retry_after` in seconds wins over the one in the Status."""
+def from_status(status: ApiStatus, retry_after: float | None = None) -> ApiError:
+    """Return the exception for a failed response. `retry_after` in seconds overrides the one in the
+    Status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if kind is None:
         kind = ServerError if status.code >= 500 else ApiError
@@ -190,10 +193,10 @@ def from_status(status: Status, retry_after: float | None = None) -> ApiError:
     return kind(status, retry_after=retry_after)
 
 
-def _describe(status: Status, code: int) -> str:
+def _describe(status: ApiStatus, code: int) -> str:
     parts = [f"{code} {status.reason}".strip() + f": {status.message or 'the API server gave no message'}"]
     if status.details is not None:
         parts += [f"{cause.field}: {cause.message}" for cause in status.details.causes if cause.field]
-    if code in _WAY_OUT:
-        parts.append(_WAY_OUT[code])
+    if code in _REMEDIES:
+        parts.append(_REMEDIES[code])
     return "; ".join(parts)

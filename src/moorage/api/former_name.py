@@ -1,16 +1,16 @@
-"""The name that the project had before 0.1.0, for reading what was made under it.
+"""The name of the project before 0.1.0, for reading files, databases and plugins of that time.
 
-No other module spells it: files, databases and plugins of that time are recognised by what is defined here.
+No other module spells it.
 """
 
 from __future__ import annotations
 
 FORMER_NAME = "mooring"
 FORMER_PREFIX = b"mooring.dev/"
-"""What annotations, labels and provisioners of the project began with."""
+"""The former prefix of the project's annotations, labels and provisioners."""
 PREFIX = b"moorage.dev/"
 
 
 def with_current_prefix(data: bytes) -> bytes:
-    """Return the text of an object with the present prefix in place of the former one."""
+    """Return the text of an object with the current prefix in place of the former one."""
     return data.replace(FORMER_PREFIX, PREFIX)

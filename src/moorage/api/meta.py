@@ -1,14 +1,14 @@
-"""What all objects share: the base record, metadata, owner references, label selectors, conditions, and the
-API's Status.
+"""The parts that all objects share: the base record, metadata, owner references, label selectors, conditions,
+and the Status of the API.
 
-Records are immutable, with camelCase names on the wire. Fields that no part of a scheduler reads are left out
-and skipped while decoding, so a record is not a complete copy of the object it came from: write back with
-patches, never with a full update. Matching of selectors lives in `selectors`; exceptions made from a Status
-in `errors`.
+Records are immutable and have camelCase names on the wire. Fields that a scheduler never reads are skipped,
+so a record is not a complete copy of its object: write changes with patches, never with a full update.
+`selectors` matches selectors, and `errors` turns a Status into an exception.
 
-Below them are the spelling rules of names: of objects, label keys and values, qualified names, extended
-resources. `is_label_key` and `is_label_value` are the API server's checks of labels; where a person wrote the
-name, `qualified_name_faults` says in words what is wrong with it. The caller knows the field."""
+The module also has the spelling rules for names of objects, labels and extended resources, as in
+k8s.io/apimachinery/pkg/util/validation/validation.go. `is_label_key` and `is_label_value` are the API
+server's checks; `qualified_name_faults` explains what is wrong with a name that a person wrote.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, dataclass_trans
 
 import msgspec
 
-# The API's integer widths. A number outside is refused while decoding, not by an array three layers up.
+# The API's integer widths. Decoding rejects a number out of range, before an array overflows on it.
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# The decorator is for type checkers only: it tells them that subclasses inherit `frozen` and `kw_only`.
+# For type checkers only: subclasses inherit `frozen` and `kw_only`.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Record(
     msgspec.Struct,
@@ -41,8 +41,10 @@ V = TypeVar("V")
 
 
 class ReadOnlyDict(dict[str, V]):
-    """A mapping of a record. Whoever reads an object shares it, so a write raises TypeError. As a kind of
-    dictionary it is compared and encoded as one and read nearly as fast; a mapping proxy has no JSON."""
+    """A mapping of a record. All readers of an object share it, so a write raises TypeError.
+
+    It is a dict, so it is compared, encoded and read like one; a mapping proxy has no JSON form.
+    """
 
     __slots__ = ()
 
@@ -53,25 +55,25 @@ class ReadOnlyDict(dict[str, V]):
     clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (dict(self),)  # by default a copy is filled item by item
+        return type(self), (dict(self),)  # the default would fill a copy item by item, which raises
 
 
 EMPTY: ReadOnlyDict[Any] = ReadOnlyDict()
-"""The one mapping without entries: msgspec leaves out a field that is its default."""
+"""The only empty mapping, because msgspec omits a field that is its default."""
 
 
 def seal(record: Record, field: str) -> None:
-    """Make a mapping of a new record read-only; `__post_init__` calls it for what is not."""
+    """Make a mapping of a new record read-only. Called by `__post_init__`."""
     mapping = getattr(record, field)
     msgspec.structs.force_setattr(record, field, ReadOnlyDict(mapping) if mapping else EMPTY)
 
 
 _LONG = 256
-"""Bytes up to which an encoding stands for itself."""
+"""Encodings up to this many bytes are used as keys unhashed."""
 
 
 def key_of(*records: Any) -> bytes:
-    """Stands for records in keys that outlive them: equal for equal ones, and never long."""
+    """Return a short key for records. Equal records have equal keys, and the key may outlive them."""
     encoded = _encode(records)
     return encoded if len(encoded) <= _LONG else blake2b(encoded, digest_size=32).digest()
 
@@ -91,7 +93,7 @@ class OwnerReference(Record):
 
 
 class ObjectMeta(Record):
-    """Identity, labels and life cycle of one object. Times stay text; see `times.parse_time`."""
+    """Identity, labels and life cycle of an object. Times are text; see `times.parse_time`."""
 
     name: str = ""
     generate_name: str = ""
@@ -115,7 +117,7 @@ class ObjectMeta(Record):
 
 
 class ListMeta(Record):
-    """Metadata of a list answer; `continue_` is the token of the next page."""
+    """Metadata of a list; `continue_` is the token of the next chunk."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -123,7 +125,7 @@ class ListMeta(Record):
 
 
 class Object(Record):
-    """Base of all top-level objects, with the identity readable without going through metadata."""
+    """Base of all top-level objects, with shortcuts to the fields of metadata."""
 
     api_version: str = ""
     kind: str = ""
@@ -143,13 +145,13 @@ class Object(Record):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the bare name of an object without namespace."""
+        """`namespace/name`, or the bare name of a cluster-scoped object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Read-only: objects are shared by all who read them."""
+        """The labels, read-only because objects are shared."""
         return self.metadata.labels
 
     @property
@@ -177,7 +179,7 @@ class LabelSelector(Record):
 
 
 class Condition(Record):
-    """metav1.Condition, as pod groups and disruption budgets carry it."""
+    """metav1.Condition, as in pod groups and disruption budgets."""
 
     type: str = ""
     status: str = ""
@@ -188,7 +190,7 @@ class Condition(Record):
 
 
 class StatusCause(Record):
-    """One of the reasons of a failed request; `field` is a path such as `spec.containers[0].name`."""
+    """One cause of a failed request; `field` is a path such as `spec.containers[0].name`."""
 
     reason: str = ""
     message: str = ""
@@ -196,7 +198,7 @@ class StatusCause(Record):
 
 
 class StatusDetails(Record):
-    """The object a Status speaks about, and the single causes."""
+    """The object that an ApiStatus is about, and the causes."""
 
     name: str = ""
     group: str = ""
@@ -206,8 +208,8 @@ class StatusDetails(Record):
     retry_after_seconds: int = 0
 
 
-class Status(Record):
-    """metav1.Status: the API server's answer to a request that failed, or succeeded without an object."""
+class ApiStatus(Record):
+    """metav1.Status: the API server's response to a request that failed, or succeeded without an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -229,24 +231,26 @@ _OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]+")
 
 
 def is_object_name(text: str) -> bool:
-    """Whether an object of this name can be asked for: printable ASCII without "/" and "%", not "." or "..".
-    What the rules of each kind demand beyond that is the API server's business."""
+    """Return whether a request can name such an object: printable ASCII without "/" and "%", not "." or "..".
+
+    The API server checks the further rules of each kind.
+    """
     return _OBJECT_NAME.fullmatch(text) is not None
 
 
 def is_label_key(text: str) -> bool:
-    """A name of at most 63 characters, optionally after a DNS subdomain of at most 253 and a slash."""
+    """Return whether the text is a name of at most 63 characters, optionally prefixed by `subdomain/`."""
     match = _LABEL_KEY.fullmatch(text) if len(text) <= 317 else None
     return match is not None and len(match["prefix"] or "") <= 253
 
 
 def is_label_value(text: str) -> bool:
-    """Empty, or at most 63 characters as in a name."""
+    """Return whether the text is empty or a name of at most 63 characters."""
     return _LABEL_VALUE.fullmatch(text) is not None
 
 
 def qualified_name_faults(name: str) -> Iterator[str]:
-    """What keeps `name` from being `[prefix/]name`, as label keys and extended resources are."""
+    """Explain why `name` is not `[prefix/]name`, the form of label keys and extended resources."""
     *prefixes, last = name.split("/")
     if len(prefixes) > 1:
         yield "a qualified name has at most one '/', between a DNS subdomain and the name"
@@ -268,7 +272,7 @@ def qualified_name_faults(name: str) -> Iterator[str]:
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether a well-spelled resource name is an extended one: prefixed, and not Kubernetes' own."""
+    """Return whether a valid resource name is an extended resource: prefixed, and not Kubernetes' own."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return not list(qualified_name_faults(f"requests.{name}"))

@@ -1,4 +1,4 @@
-"""Nodes, and the node selectors that pods, volumes and profiles carry. Matching is in `selectors`."""
+"""Nodes, and the node selectors of pods, volumes and profiles. `node_selectors` matches them."""
 
 import msgspec
 
@@ -20,27 +20,27 @@ class NodeSelectorRequirement(Record):
 
 
 class NodeSelectorTerm(Record):
-    """Expressions that must all hold. A term without any matches no node."""
+    """Expressions that must all hold. An empty term matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Record):
-    """Terms of which one must match."""
+    """Terms of which at least one must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(Record):
-    """A term that earns `weight` (1-100) on the nodes it matches."""
+    """A term that adds `weight` (1-100) to the score of the nodes it matches."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeSpec(Record):
-    """What an administrator decided about the node."""
+    """The settings of the node, made by an administrator or the cloud provider."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -61,21 +61,21 @@ class NodeCondition(Record):
 
 
 class NodeAddress(Record):
-    """Hostname, InternalIP, ExternalIP or a DNS name."""
+    """A hostname, an internal or external IP, or a DNS name."""
 
     type: str = ""
     address: str = ""
 
 
 class ContainerImage(Record):
-    """An image present on the node, under all its names."""
+    """An image that is present on the node, with all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
 
 
 class NodeSystemInfo(Record):
-    """Facts about the machine and its kubelet."""
+    """The machine, its operating system and its kubelet."""
 
     machine_id: str = msgspec.field(default="", name="machineID")
     system_uuid: str = msgspec.field(default="", name="systemUUID")
@@ -90,14 +90,14 @@ class NodeSystemInfo(Record):
 
 
 class AttachedVolume(Record):
-    """A volume attached to the node."""
+    """A volume that is attached to the node."""
 
     name: str = ""
     device_path: str = ""
 
 
 class NodeStatus(Record):
-    """What the kubelet reports."""
+    """The state that the kubelet reports."""
 
     capacity: ResourceList = EMPTY
     allocatable: ResourceList = EMPTY
@@ -129,10 +129,10 @@ class Node(Object):
 
     @property
     def unschedulable(self) -> bool:
-        """Cordoned."""
+        """Whether the node is cordoned."""
         return self.spec.unschedulable
 
     @property
     def allocatable(self) -> ResourceList:
-        """Quantities as reported; `requests.node_allocatable` gives integers."""
+        """The quantities as reported; `requests.node_allocatable` converts them to integers."""
         return self.status.allocatable

@@ -1,6 +1,7 @@
-"""Node selectors: terms ORed, expressions within a term ANDed; an empty term matches no node.
+"""Node selectors: terms are ORed, expressions in a term are ANDed, and an empty term matches no node.
 
-A term that cannot be parsed matches no node and leaves the others alone; whoever must know reads `errors`.
+A term that cannot be parsed matches no node and does not affect the others; its problem is in `errors`.
+Follows k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -14,15 +15,15 @@ from moorage.api.pod import NodeAffinity, Pod
 from moorage.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels
 
 METADATA_NAME = "metadata.name"
-_FEW_TERMS = 16
-"""More of them are not kept anywhere: one pod may bring hundreds that no other has."""
+_MAX_CACHED_TERMS = 16
+"""Longer selectors are not cached: one pod may have hundreds of terms that no other pod has."""
 
 _Requirements = tuple[Requirement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One compiled term. `fields` has only In and NotIn, with one value each."""
+    """A compiled term. `fields` has only In and NotIn, with one value each."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -31,19 +32,19 @@ class NodeTerm:
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if self.errors or not all(requirement.matches(labels) for requirement in self.labels):
             return False
-        # A node without a name has no fields at all, and then upstream does not look at them.
+        # As upstream, fields of a node without a name are not evaluated.
         return not name or all(_field_matches(requirement, name) for requirement in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledNodeSelector:
-    """Terms of which one must match; without terms no node matches."""
+    """Terms of which at least one must match; without terms no node matches."""
 
     terms: tuple[NodeTerm, ...] = ()
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Parse errors of all terms; as upstream they matter only where no term matches."""
+        """The parse errors of all terms. As upstream, they matter only if no term matches."""
         return tuple(error for term in self.terms for error in term.errors)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -52,7 +53,7 @@ class CompiledNodeSelector:
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerm:
-    """A compiled term with the weight it earns."""
+    """A compiled term with its weight."""
 
     weight: int
     term: NodeTerm
@@ -60,31 +61,31 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerms:
-    """All preferences of a pod about nodes."""
+    """All node preferences of a pod."""
 
     terms: tuple[PreferredTerm, ...] = ()
 
     @property
     def key(self) -> Hashable:
-        """Stands for this where something is kept about it."""
-        return self if len(self.terms) <= _FEW_TERMS else key_of(self)
+        """A short cache key for these terms."""
+        return self if len(self.terms) <= _MAX_CACHED_TERMS else key_of(self)
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
-        """The sum of the weights of the terms that match."""
+        """Return the sum of the weights of the terms that match."""
         return sum(each.weight for each in self.terms if each.term.matches(labels, name))
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """A pod's nodeSelector and its required node affinity; None where the pod has none."""
+    """A pod's nodeSelector and required node affinity; None if the pod has none."""
 
     selector: Selector | None
     terms: CompiledNodeSelector | None
 
     @property
     def key(self) -> Hashable:
-        """Stands for this where something is kept about it."""
-        return self if self.terms is None or len(self.terms.terms) <= _FEW_TERMS else key_of(self)
+        """A short cache key for this affinity."""
+        return self if self.terms is None or len(self.terms.terms) <= _MAX_CACHED_TERMS else key_of(self)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if self.selector is not None and not self.selector.matches(labels):
@@ -93,7 +94,7 @@ class RequiredNodeAffinity:
 
 
 def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector:
-    """None matches no node, as a selector without terms does."""
+    """Compile a selector. None matches no node, like a selector without terms."""
     return (
         CompiledNodeSelector()
         if selector is None
@@ -103,11 +104,11 @@ def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector
 
 def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNodeSelector:
     listed = tuple(terms)
-    return _compiled(listed) if len(listed) <= _FEW_TERMS else _compile(listed)
+    return _compiled(listed) if len(listed) <= _MAX_CACHED_TERMS else _compile(listed)
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredTerms:
-    """Preferences without weight or without expressions are dropped; a bad term raises SelectorError."""
+    """Compile preferences, dropping those without weight or expressions. Raises SelectorError."""
     compiled = []
     for index, preferred in enumerate(terms):
         if preferred.weight == 0 or _is_empty(preferred.preference):
@@ -120,7 +121,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> Preferr
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """What the pod itself demands of its node."""
+    """Return the nodeSelector and the required node affinity of the pod."""
     labels = pod.spec.node_selector
     affinity = _node_affinity(pod).required_during_scheduling_ignored_during_execution
     return RequiredNodeAffinity(
@@ -130,9 +131,9 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 
 def required_node_names(selector: NodeSelector | None) -> frozenset[str] | None:
-    """The only nodes that can match, when every term names some by metadata.name; else None.
+    """Return the only nodes that can match, if every term names nodes by metadata.name; otherwise None.
 
-    An empty set means that the terms contradict themselves, so that no node can match.
+    An empty set means that the terms contradict each other, so that no node can match.
     """
     terms = selector.node_selector_terms if selector is not None else ()
     names: set[str] = set()
@@ -181,30 +182,30 @@ def _parse_term(
 
 
 def _parse(
-    wanted: tuple[NodeSelectorRequirement, ...],
+    required: tuple[NodeSelectorRequirement, ...],
     path: str,
     make: Callable[[NodeSelectorRequirement, str], Requirement],
     errors: list[SelectorError],
 ) -> _Requirements:
-    made: list[Requirement] = []
-    for index, requirement in enumerate(wanted):
+    requirements: list[Requirement] = []
+    for index, requirement in enumerate(required):
         try:
-            made.append(make(requirement, f"{path}[{index}]"))
+            requirements.append(make(requirement, f"{path}[{index}]"))
         except SelectorError as error:
             errors.append(error)
-    return tuple(made)
+    return tuple(requirements)
 
 
-def _label_requirement(wanted: NodeSelectorRequirement, path: str) -> Requirement:
-    return make_requirement(wanted.key, wanted.operator, wanted.values, path=path, compare=True)
+def _label_requirement(required: NodeSelectorRequirement, path: str) -> Requirement:
+    return make_requirement(required.key, required.operator, required.values, path=path, compare=True)
 
 
-def _field_requirement(wanted: NodeSelectorRequirement, path: str) -> Requirement:
-    if wanted.operator not in (IN, NOT_IN):
-        raise SelectorError(f"unknown operator {wanted.operator!r}; use In or NotIn", f"{path}.operator")
-    if len(wanted.values) != 1:
+def _field_requirement(required: NodeSelectorRequirement, path: str) -> Requirement:
+    if required.operator not in (IN, NOT_IN):
+        raise SelectorError(f"unknown operator {required.operator!r}; use In or NotIn", f"{path}.operator")
+    if len(required.values) != 1:
         raise SelectorError("a field needs exactly one value", f"{path}.values")
-    return Requirement(wanted.key, wanted.operator, wanted.values)
+    return Requirement(required.key, required.operator, required.values)
 
 
 def _field_matches(requirement: Requirement, name: str) -> bool:

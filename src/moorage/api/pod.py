@@ -1,6 +1,6 @@
-"""Pods, with all parts of the spec and status that placing them depends on.
+"""Pods, with all parts of spec and status that scheduling depends on.
 
-What containers run (commands, environment, probes, mounts) is left out: no scheduler reads it.
+Commands, environment, probes and mounts of containers are left out, because no scheduler reads them.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
 class ResourceClaimReference(Record):
-    """A claim of the pod that a container uses."""
+    """A resource claim of the pod that a container uses."""
 
     name: str = ""
     request: str = ""
 
 
 class ResourceRequirements(Record):
-    """What a container, or the pod as a whole, asks for and may use at most."""
+    """The requests and limits of a container, or of the pod as a whole."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -46,7 +46,7 @@ class ResourceRequirements(Record):
 
 
 class ContainerPort(Record):
-    """A port; `host_port` 0 takes none of the node. An empty protocol is TCP."""
+    """A port. `host_port` 0 uses no port of the node; an empty protocol is TCP."""
 
     name: str = ""
     host_port: Int32 = 0
@@ -56,34 +56,34 @@ class ContainerPort(Record):
 
 
 class ContainerRestartRuleOnExitCodes(Record):
-    """Exit codes a restart rule speaks about."""
+    """The exit codes that a restart rule matches."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
 
 
 class ContainerRestartRule(Record):
-    """What to do when a container ends with certain exit codes."""
+    """The action to take when a container ends with certain exit codes."""
 
     action: str = ""
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
 class SeccompProfile(Record):
-    """Which system calls are allowed; `localhost_profile` is a path, for type Localhost."""
+    """The system calls that are allowed; `localhost_profile` is a path, for type Localhost."""
 
     type: str = ""
     localhost_profile: str = ""
 
 
 class SecurityContext(Record):
-    """Of a container, or of the pod as a whole."""
+    """The security context of a container, or of the pod as a whole."""
 
     seccomp_profile: SeccompProfile | None = None
 
 
 class Container(Record):
-    """A container; among init containers, restartPolicy Always makes it a sidecar."""
+    """A container. As an init container with restartPolicy Always it is a sidecar."""
 
     name: str = ""
     image: str = ""
@@ -95,7 +95,7 @@ class Container(Record):
 
     @property
     def is_sidecar(self) -> bool:
-        """True for a restartable init container."""
+        """Whether this is a restartable init container."""
         return self.restart_policy == "Always"
 
 
@@ -107,20 +107,20 @@ class PersistentVolumeClaimVolumeSource(Record):
 
 
 class EphemeralVolumeSource(Record):
-    """A claim made for this pod and deleted with it."""
+    """A claim that is created for this pod and deleted with it."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class ImageVolumeSource(Record):
-    """An image mounted as a volume."""
+    """An image that is mounted as a volume."""
 
     reference: str = ""
     pull_policy: str = ""
 
 
 class Volume(Record):
-    """A volume of the pod; at most one source is set, sources no scheduler reads are left out."""
+    """A volume of the pod. At most one source is set; sources that no scheduler reads are left out."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
@@ -141,14 +141,14 @@ class Volume(Record):
 
 
 class NodeAffinity(Record):
-    """Nodes a pod must have (null: any) and nodes it would like."""
+    """The nodes that a pod requires (null: any) and those that it prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
 class PodAffinityTerm(Record):
-    """Pods to be near to, or away from, within domains of `topology_key`."""
+    """Pods to be close to, or away from, within a domain of `topology_key`."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -166,14 +166,14 @@ class WeightedPodAffinityTerm(Record):
 
 
 class PodAffinity(Record):
-    """Pods to be near to."""
+    """The pods to be close to."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class PodAntiAffinity(Record):
-    """Pods to be away from."""
+    """The pods to be away from."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -201,19 +201,19 @@ class TopologySpreadConstraint(Record):
 
 
 class PodSchedulingGate(Record):
-    """While one gate is left, the pod is not scheduled."""
+    """A gate. The pod is not scheduled while it has one."""
 
     name: str = ""
 
 
 class PodSchedulingGroup(Record):
-    """The PodGroup this pod belongs to."""
+    """The PodGroup that the pod belongs to."""
 
     pod_group_name: str | None = None
 
 
 class PodResourceClaim(Record):
-    """A resource claim of the pod, named or made from a template."""
+    """A resource claim of the pod, by name or from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -221,13 +221,13 @@ class PodResourceClaim(Record):
 
 
 class PodOS(Record):
-    """The operating system the pod is made for: linux or windows."""
+    """The operating system that the pod needs: linux or windows."""
 
     name: str = ""
 
 
 class PodSpec(Record):
-    """What the pod is and where it may go."""
+    """The containers of the pod and its scheduling requirements."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -270,14 +270,14 @@ class PodCondition(Record):
 
 
 class ContainerStateWaiting(Record):
-    """Why a container does not run yet."""
+    """The reason why a container is not running yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerStateRunning(Record):
-    """Since when a container runs."""
+    """The time at which a container started."""
 
     started_at: str | None = None
 
@@ -293,7 +293,7 @@ class ContainerStateTerminated(Record):
 
 
 class ContainerState(Record):
-    """One of the three is set."""
+    """The state of a container; one of the three fields is set."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -301,7 +301,7 @@ class ContainerState(Record):
 
 
 class ContainerStatus(Record):
-    """What the kubelet reports; null `resources` means that it reports none (yet)."""
+    """The state that the kubelet reports; null `resources` means that it reports none (yet)."""
 
     name: str = ""
     image: str = ""
@@ -322,14 +322,14 @@ class PodIP(Record):
 
 
 class PodResourceClaimStatus(Record):
-    """The claim generated for one entry of spec.resourceClaims."""
+    """The claim that was generated for one entry of spec.resourceClaims."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodStatus(Record):
-    """What happened to the pod so far."""
+    """The observed state of the pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -351,29 +351,29 @@ class PodStatus(Record):
 
 
 class Pod(Object):
-    """The thing to be placed. What it requests is `requests.pod_requests(pod)`."""
+    """A pod. `requests.pod_requests(pod)` returns its requests."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def priority(self) -> int:
-        """0 where the spec names none."""
+        """The priority, 0 if the spec has none."""
         return self.spec.priority or 0
 
     @property
     def is_assigned(self) -> bool:
-        """Bound to a node, whether or not that node exists."""
+        """Whether the pod is bound to a node, existing or not."""
         return bool(self.spec.node_name)
 
     @property
     def is_terminating(self) -> bool:
-        """Deleted, and not gone yet."""
+        """Whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_terminal(self) -> bool:
-        """Succeeded or Failed: the pod holds no resources any more."""
+        """Whether the pod is Succeeded or Failed, so that it holds no resources any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -386,12 +386,12 @@ class Pod(Object):
 
     @property
     def is_gated(self) -> bool:
-        """Has scheduling gates."""
+        """Whether the pod has scheduling gates."""
         return bool(self.spec.scheduling_gates)
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The owner that manages the object, if one does."""
+    """Return the owner that controls the object, or None."""
     for owner in obj.metadata.owner_references:
         if owner.controller:
             return owner

@@ -1,6 +1,6 @@
-"""Pod affinity terms, compiled: which pods a term speaks about, and within which topology.
+"""Compiled pod affinity terms: the pods that a term matches, and its topology key.
 
-Where the pods are and how many is counted elsewhere.
+`state.counting` counts where these pods run.
 """
 
 from collections import deque
@@ -22,8 +22,11 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
-    """One term. A pod is meant when the selector matches its labels and its namespace is listed or has labels
-    that the namespace selector matches."""
+    """One term.
+
+    It matches a pod if the selector matches the pod's labels, and the pod's namespace is listed or has labels
+    that the namespace selector matches.
+    """
 
     topology_key: str
     namespaces: frozenset[str]
@@ -31,14 +34,14 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
     namespace_selector: Selector
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
-        """`namespace_labels` are those of the pod's namespace."""
+        """Return whether the term matches the pod. `namespace_labels` are those of the pod's namespace."""
         if pod.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(pod.labels)
         return False
 
 
 class WeightedTerm(msgspec.Struct, frozen=True, gc=False):
-    """A preference; the weight of an anti-affinity is not negated."""
+    """A preference. The weight of an anti-affinity is not negated."""
 
     weight: int
     term: AffinityTerm
@@ -46,7 +49,7 @@ class WeightedTerm(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PodTerms:
-    """All terms of a pod. A list that has a bad selector is left out as a whole and named in `errors`."""
+    """All terms of a pod. A list with an invalid selector is left out as a whole and named in `errors`."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -63,7 +66,7 @@ NO_TERMS = PodTerms()
 
 
 def compile_pod_terms(pod: Pod) -> PodTerms:
-    """The terms of a pod, running or waiting; NO_TERMS, the object, for a pod without any."""
+    """Return the terms of a running or pending pod; the object NO_TERMS if it has none."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
@@ -71,34 +74,34 @@ def compile_pod_terms(pod: Pod) -> PodTerms:
     found = _compiled.get(key)
     if found is None:
         found = _compiled[key] = _compile(pod.namespace, affinity)
-        _latest.add(found)
+        _recent.add(found)
     return found
 
 
 def terms_key(pod: Pod) -> bytes:
-    """Stands for the terms of a pod; equal for pods of one template."""
+    """Return a key for the terms of a pod; equal for pods of one template."""
     affinity = pod.spec.affinity
     return b"" if affinity is None else key_of(affinity.pod_affinity, affinity.pod_anti_affinity)
 
 
-class _Latest:
-    """Keeps what was compiled last alive, until a holder of the pod does: so many terms, not so many pods."""
+class _RecentTerms:
+    """Keeps the latest compiled terms alive until a pod's holder does; bounded by terms, not by pods."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_terms: int) -> None:
+        self._max_terms = max_terms
         self._kept: deque[PodTerms] = deque()
         self._terms = 0
 
     def add(self, found: PodTerms) -> None:
         self._kept.append(found)
         self._terms += 1 + found.number
-        while self._terms > self._most:
+        while self._terms > self._max_terms:
             self._terms -= 1 + self._kept.popleft().number
 
 
-_latest = _Latest(4096)
+_recent = _RecentTerms(4096)
 _compiled: "WeakValueDictionary[tuple[str, bytes], PodTerms]" = WeakValueDictionary()
-"""Pods of one template have equal terms, and each is asked for its own several times."""
+"""Namespace and key → terms. Pods of one template have equal terms, and each is compiled several times."""
 
 
 def _compile(pod_namespace: str, affinity: Affinity) -> PodTerms:
@@ -142,8 +145,10 @@ def _preferred(
 
 
 def _compile_term(namespace: frozenset[str], term: PodAffinityTerm) -> AffinityTerm:
-    """A term of a pod in `namespace`, which is meant where the term names no namespaces in any way. A bad
-    selector raises SelectorError."""
+    """Compile a term of a pod in `namespace`, which is the default if the term selects no namespaces.
+
+    Raises SelectorError.
+    """
     own = not term.namespaces and term.namespace_selector is None
     return AffinityTerm(
         intern(term.topology_key),

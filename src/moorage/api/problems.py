@@ -1,7 +1,8 @@
-"""Mistakes in what a person wrote, as values: a field path and a sentence.
+"""Mistakes in text that a person wrote, as values with a field path and a message.
 
-The sentences follow the API server's (`Invalid value: …`), so that whoever searches for an upstream message
-finds it here too. What is a mistake is decided by configurations and plugin arguments.
+The messages follow the API server's (`Invalid value: …`), so that people who search for an upstream message
+find it. Configurations and plugin arguments decide what is a mistake. See
+k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
 
 import difflib
@@ -13,7 +14,8 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One mistake: where (`profiles[1].plugins.score.enabled[0].weight`), what, and perhaps a way out."""
+    """One mistake: its path (`profiles[1].plugins.score.enabled[0].weight`), a message, and perhaps a
+    hint."""
 
     path: str
     message: str
@@ -26,7 +28,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def child(path: str, *names: str | int) -> str:
-    """The path of a field or list item below `path`."""
+    """Return the path of a field or list item below `path`."""
     for name in names:
         if isinstance(name, int):
             path = f"{path}[{name}]"
@@ -36,12 +38,12 @@ def child(path: str, *names: str | int) -> str:
 
 
 def invalid(path: str, value: object, detail: str, hint: str = "") -> Problem:
-    """A value that makes no sense; `detail` says what it has to be."""
+    """Return a problem with an invalid value; `detail` describes valid ones."""
     return Problem(path=path, message=f"Invalid value: {_shown(value)}: {detail}", value=value, hint=hint)
 
 
 def required(path: str, detail: str = "") -> Problem:
-    """A value that is missing."""
+    """Return a problem with a missing value."""
     return Problem(path=path, message=f"Required value: {detail}" if detail else "Required value")
 
 
@@ -60,10 +62,10 @@ def unsupported(path: str, value: str, supported: Sequence[str]) -> Problem:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question naming the nearest known word, or nothing when none is near."""
+    """Return a question with the closest known word, or an empty text."""
     by_lower = {word.lower(): word for word in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    if not close and len(name) > 2:  # an abbreviation is far away by letters
+    if not close and len(name) > 2:  # difflib does not find abbreviations
         close = [word for word in by_lower if word.startswith(name.lower())]
     return f'did you mean "{by_lower[close[0]]}"?' if close else ""
 
@@ -72,8 +74,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def without_addresses(text: str) -> str:
-    """A text that quotes objects by repr, equal for the same mistake in every process and every attempt: so
-    the API server counts one event instead of keeping many."""
+    """Remove memory addresses from a text that quotes objects by repr.
+
+    Equal mistakes then have equal texts in all processes and attempts, so that the API server counts one
+    event instead of keeping many.
+    """
     return _ADDRESS.sub("", text)
 
 

@@ -1,12 +1,13 @@
 """Kubernetes quantities as exact integers of nano-units (10^-9 of the base unit).
 
-Accepted is what apimachinery's ParseQuantity accepts: an optional sign, ASCII digits with at most one dot,
-and one suffix: n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or a decimal exponent such as e3 or E-2. As upstream,
-a text without digits ("M", ".") reads as zero, and values finer than one nano-unit round away from zero.
+`parse` accepts the same texts as ParseQuantity in k8s.io/apimachinery/pkg/api/resource/quantity.go: an
+optional sign, ASCII digits with at most one dot, and one suffix: n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or a
+decimal exponent such as e3 or E-2. As upstream, a text without digits ("M", ".") is zero, and values finer
+than one nano-unit are rounded away from zero.
 
-Magnitudes are capped at 2^63-1 base units, the documented limit of a quantity. Upstream applies the cap to
-binary suffixes and lets the other forms overflow int64 when they are read; here all forms are capped.
-What a quantity means for a resource (cpu in milli-units) is decided in `requests`.
+Magnitudes are capped at 2^63-1 base units, the documented limit of a quantity. Upstream caps only binary
+suffixes and lets other forms overflow int64 when they are read; here all forms are capped. `requests` decides
+what a quantity means for a resource (cpu in milli-units).
 """
 
 import re
@@ -17,7 +18,7 @@ from typing import TypeAlias
 from moorage.api.errors import QuantityError
 
 Quantity: TypeAlias = str | int | float
-"""A quantity as it arrives: JSON allows numbers as well as strings."""
+"""A quantity on the wire: JSON allows numbers as well as strings."""
 
 ResourceList: TypeAlias = Mapping[str, Quantity]
 """Resource names with quantities, as in requests, limits, capacity and allocatable."""
@@ -28,10 +29,9 @@ MILLI, BYTES = "m", "B"
 NANO = 1_000_000_000
 MAX_NANOS = (2**63 - 1) * NANO
 
-_LONGEST = 1000  # characters; keeps hostile texts cheap, far beyond any honest quantity
-_EXPONENT_LIMIT = (
-    2 * _LONGEST
-)  # beyond this a value of at most _LONGEST digits is capped or rounds to 1n anyway
+_MAX_CHARACTERS = 1000  # bounds the cost of hostile texts, far above any real quantity
+# Beyond this exponent, a value of at most _MAX_CHARACTERS digits is capped or rounds to 1n anyway.
+_EXPONENT_LIMIT = 2 * _MAX_CHARACTERS
 _GRAMMAR = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:(?P<unit>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?"
@@ -43,9 +43,9 @@ _DECIMAL_UNITS = [*_POWERS_OF_TEN.items(), ("", 0)]
 
 @lru_cache(maxsize=65536)
 def parse(quantity: Quantity) -> int:
-    """The quantity in nano-units; QuantityError when it is none."""
+    """Return the quantity in nano-units. Raises QuantityError."""
     text = _text(quantity)
-    match = _GRAMMAR.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+    match = _GRAMMAR.fullmatch(text) if 0 < len(text) <= _MAX_CHARACTERS else None
     if match is None:
         raise QuantityError(quantity)
     sign, whole, part, unit, exponent = match.group("sign", "whole", "part", "unit", "exponent")
@@ -57,12 +57,12 @@ def parse(quantity: Quantity) -> int:
 
 
 def milli_value(quantity: Quantity) -> int:
-    """The quantity in thousandths, rounded up as upstream's MilliValue."""
+    """Return the quantity in thousandths, rounded up like upstream's MilliValue."""
     return round_up(parse(quantity), 1_000_000)
 
 
 def value(quantity: Quantity) -> int:
-    """The quantity in base units, rounded up as upstream's Value."""
+    """Return the quantity in base units, rounded up like upstream's Value."""
     return round_up(parse(quantity), NANO)
 
 
@@ -107,11 +107,11 @@ def _exponent(quantity: Quantity, text: str) -> int:
 
 
 def _scale_up(digits: int, power: int) -> int:
-    """digits * 10^power, rounded up."""
+    """Return digits * 10^power, rounded up."""
     factor: int = 10 ** abs(power)
     return digits * factor if power >= 0 else -(-digits // factor)
 
 
 def round_up(nanos: int, unit: int) -> int:
-    """nanos in units of `unit` nano-units, away from zero: asking for a little means asking for something."""
+    """Return `nanos` in units of `unit` nano-units, rounded away from zero so that no request becomes 0."""
     return -(-nanos // unit) if nanos >= 0 else nanos // unit

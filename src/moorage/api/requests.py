@@ -1,7 +1,10 @@
-"""What a pod asks for and what a node offers, as integers: cpu in milli-units, all else in base units.
+"""Requests of pods and allocatable amounts of nodes as integers: cpu in milli-units, all others in base
+units.
 
-Sums are made in nano-units and rounded up once at the end, so `0.5m` twice is one milli-cpu and not two.
-Comparing requests with free capacity is the plugins' part; adding up pods per node is the cache's.
+Sums are computed in nano-units and rounded up once at the end, so `0.5m` twice is one milli-cpu and not two.
+Plugins compare requests with free capacity, and the cache adds up the pods of a node. Follows
+k8s.io/component-helpers/resource/helpers.go, with pod-level resources (KEP-2837), sidecars (KEP-753) and
+in-place resize (KEP-1287).
 """
 
 import re
@@ -18,9 +21,9 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 DEFAULT_MILLI_CPU = 100
-"""Assumed for scoring where a container names no cpu request."""
+"""Scoring assumes this for a container without a cpu request."""
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""Assumed for scoring where a container names no memory request; bytes."""
+"""Scoring assumes this many bytes for a container without a memory request."""
 
 _SCORING_DEFAULTS = {CPU: DEFAULT_MILLI_CPU * 1_000_000, MEMORY: DEFAULT_MEMORY * quantity.NANO}
 _HUGE_PAGES = "hugepages-"
@@ -34,24 +37,25 @@ _Nanos = dict[str, int]
 
 
 def resource_value(name: str, amount: Quantity) -> int:
-    """One quantity as the integer that scheduling compares, rounded up."""
+    """Return a quantity as the integer that scheduling compares, rounded up."""
     return quantity.milli_value(amount) if name == CPU else quantity.value(amount)
 
 
 def pod_requests(pod: Pod, *, use_status: bool = True) -> dict[str, int]:
-    """The effective request of a pod; a QuantityError passes through.
+    """Return the effective request of a pod. Raises QuantityError if a quantity is invalid.
 
-    Per resource: the larger of (containers + sidecars) and of each ordinary init container with the sidecars
-    started before it; pod-level requests replace that for cpu, memory and huge pages; overhead comes on top.
-    With `use_status`, a resize under way counts with the largest of what is wanted, allocated and in use.
+    Per resource, it is the larger of (containers + sidecars) and of each ordinary init container with the
+    sidecars started before it. Pod-level requests replace that for cpu, memory and huge pages, and overhead
+    is added. With `use_status`, a pod that is being resized counts with the largest of the desired, allocated
+    and actual amounts.
     """
     return {name: _rounded(name, nanos) for name, nanos in _pod_nanos(pod, use_status, {}).items()}
 
 
 def pod_nonzero_requests(pod: Pod, *, use_status: bool = True) -> tuple[int, int]:
-    """Milli-cpu and bytes of memory as scoring counts them: containers without a request get a default.
+    """Return milli-cpu and bytes of memory as scoring counts them, with defaults for missing requests.
 
-    With pod-level requests the default is used only for a resource named at neither level.
+    With pod-level requests, a default applies only to a resource that is named at neither level.
     """
     defaults = dict(_SCORING_DEFAULTS)
     if _pod_level(pod.spec.resources.requests if pod.spec.resources else {}):
@@ -62,12 +66,13 @@ def pod_nonzero_requests(pod: Pod, *, use_status: bool = True) -> tuple[int, int
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """What pods may use of a node; a QuantityError passes through."""
+    """Return the amounts that pods may use on a node. Raises QuantityError if a quantity is invalid."""
     return {name: resource_value(name, amount) for name, amount in node.status.allocatable.items()}
 
 
 def container_host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
-    """(protocol, host IP, port) taken from the node. Sidecars count, other init containers do not."""
+    """Return the (protocol, host IP, port) that the pod uses. Sidecars count, other init containers do
+    not."""
     running = [*pod.spec.containers, *(c for c in pod.spec.init_containers if c.is_sidecar)]
     return tuple(
         (port.protocol or "TCP", port.host_ip or "0.0.0.0", port.host_port)
@@ -78,7 +83,7 @@ def container_host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """The node refused the resize for good, so the wanted values do not count."""
+    """Return whether the node rejected the resize for good, so that the desired amounts do not count."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
@@ -86,7 +91,7 @@ def is_resize_infeasible(pod: Pod) -> bool:
 
 
 def is_native_resource(name: str) -> bool:
-    """Kubernetes' own: without a prefix, or with one of kubernetes.io."""
+    """Return whether the resource is Kubernetes' own: no prefix, or one of kubernetes.io."""
     return "/" not in name or is_prefixed_native_resource(name)
 
 
@@ -95,10 +100,10 @@ def is_prefixed_native_resource(name: str) -> bool:
 
 
 def is_extended_resource(name: str) -> bool:
-    """A resource of a device plugin or an administrator, such as nvidia.com/gpu."""
+    """Return whether a device plugin or an administrator defines the resource, such as nvidia.com/gpu."""
     if is_native_resource(name) or name.startswith("requests."):
         return False
-    # Quota writes such names with this prefix, so the name must stay valid with it.
+    # Quotas use the name with this prefix, so it must be valid with it.
     return _QUALIFIED_NAME.fullmatch(f"requests.{name}") is not None
 
 
@@ -111,7 +116,7 @@ def is_attachable_volume_resource(name: str) -> bool:
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Counted by name beside cpu, memory, ephemeral-storage and pods."""
+    """Return whether the resource is counted by name beside cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended_resource(name)
         or is_huge_page_resource(name)
@@ -136,7 +141,7 @@ def _containers_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int]) -
     sidecars: _Nanos = {}
     peak: _Nanos = {}
     for container in pod.spec.init_containers:
-        # Only sidecars can be resized; what an ordinary init container reports is history.
+        # Only sidecars can be resized; the status of an ordinary init container is out of date.
         own = _container_nanos(container, actual if container.is_sidecar else None, defaults)
         if container.is_sidecar:
             _add(total, own)
@@ -150,7 +155,7 @@ def _containers_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int]) -
 
 
 class _Actual:
-    """What the kubelet reports per container, for pods that are being resized."""
+    """The resources that the kubelet reports per container, for pods that are being resized."""
 
     def __init__(self, pod: Pod) -> None:
         statuses = [*pod.status.container_statuses, *pod.status.init_container_statuses]
@@ -175,7 +180,7 @@ def _container_nanos(container: Container, actual: _Actual | None, defaults: Map
 
 
 def _pod_level_nanos(pod: Pod, use_status: bool) -> _Nanos:
-    """Requests of the pod as a whole, where the spec has any; a resize counts as for containers."""
+    """Return the pod-level requests, if the spec has any. A resize counts as for containers."""
     wanted = _pod_level(pod.spec.resources.requests if pod.spec.resources else {})
     reported = (pod.status.resources.requests if pod.status.resources else {}, pod.status.allocated_resources)
     if not wanted or not use_status or not any(reported):
@@ -187,7 +192,7 @@ def _pod_level_nanos(pod: Pod, use_status: bool) -> _Nanos:
 
 
 def _pod_level(amounts: ResourceList) -> _Nanos:
-    """Only these resources may be set for a pod as a whole."""
+    """Return the resources that may be set at the level of the pod."""
     return {
         name: quantity.parse(amount)
         for name, amount in amounts.items()

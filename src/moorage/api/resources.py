@@ -1,6 +1,6 @@
-"""The kinds Moorage knows: group, version, plural and record type of each, and custom ones by name.
+"""The kinds that Moorage knows: group, version, plural and record type of each, and custom ones by name.
 
-Request paths beyond the prefix, verbs and subresources belong to the client.
+The client adds request paths beyond the prefix, verbs and subresources.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from moorage.api import core, meta, node, pod, scheduling, storage, workloads
 
 @dataclass(frozen=True, slots=True)
 class Unstructured:
-    """An object without a record type: the JSON value as it came, with typed metadata."""
+    """An object without a record type: the JSON value as received, with typed metadata."""
 
     raw: dict[str, Any]
     metadata: meta.ObjectMeta = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Converted at once, so that a bad object fails while it is decoded and not at its first use.
+        # Converted at once, so that a bad object fails in decoding and not at its first use.
         typed = msgspec.convert({"metadata": self.raw.get("metadata") or {}}, meta.Object)
         object.__setattr__(self, "metadata", typed.metadata)
 
     def get(self, *path: str, default: Any = None) -> Any:
-        """The value below the given keys, or the default where the path ends early."""
+        """Return the value below the given keys, or the default if the path ends early."""
         value: Any = self.raw
         for step in path:
             if not isinstance(value, dict) or step not in value:
@@ -55,7 +55,7 @@ class Unstructured:
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the bare name of an object without namespace."""
+        """`namespace/name`, or the bare name of a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
@@ -79,8 +79,8 @@ ObjectType: TypeAlias = type[meta.Object] | type[Unstructured]
 class Resource:
     """One kind as the API serves it. `group` is empty for the core group.
 
-    `type` is the form in which a reader wants the objects; it does not tell two resources apart. As
-    `meta.Object` an API server sends their metadata and nothing else.
+    `type` is the record type that a reader wants; it is not part of the identity. With `meta.Object` the API
+    server sends metadata only.
     """
 
     group: str
@@ -100,12 +100,12 @@ class Resource:
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
 
     def __str__(self) -> str:
-        """`pods` in the core group, else `<plural>.<version>.<group>` as scheduling events name resources."""
+        """Return `pods` in the core group, else `<plural>.<version>.<group>`, as in scheduling events."""
         return f"{self.plural}.{self.version}.{self.group}" if self.group else self.plural
 
 
 def custom(group: str, version: str, plural: str, kind: str, namespaced: bool = True) -> Resource:
-    """A resource without a record type of its own; its objects are Unstructured."""
+    """Return a resource without a record type. Its objects are Unstructured."""
     return Resource(group, version, plural, kind, namespaced, Unstructured)
 
 
@@ -146,7 +146,7 @@ DEPLOYMENTS = custom("apps", "v1", "deployments", "Deployment")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, core.Lease)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event", True, core.Event)
 
-# Kinds that no scheduler reads field by field; the embedded cluster serves them.
+# Kinds without a record type, which the embedded cluster serves.
 CONFIG_MAPS = custom("", "v1", "configmaps", "ConfigMap")
 SECRETS = custom("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = custom("", "v1", "serviceaccounts", "ServiceAccount")
@@ -177,19 +177,19 @@ CUSTOM_RESOURCE_DEFINITIONS = custom(
 )
 
 CORE_EVENTS = custom("", "v1", "events", "Event")
-"""The older form of EVENTS. Not in ALL: it has the same kind, and is the same objects."""
+"""The older form of EVENTS. Not in ALL, because it has the same kind and the same objects."""
 
 ALL: tuple[Resource, ...] = tuple(
     value for value in list(globals().values()) if isinstance(value, Resource) and value is not CORE_EVENTS
 )
-"""Every resource above but CORE_EVENTS, in that order; the kinds are distinct."""
+"""All resources above except CORE_EVENTS. Their kinds are distinct."""
 
 BY_KIND: dict[str, Resource] = {resource.kind: resource for resource in ALL}
 _BY_PLURAL: dict[tuple[str, str], Resource] = {(r.group, r.plural): r for r in ALL}
 
 
 def by_kind(kind: str, api_version: str | None = None) -> Resource | None:
-    """The known resource of this kind, and of this apiVersion if one is given."""
+    """Return the known resource of this kind, and of this apiVersion if given."""
     resource = BY_KIND.get(kind)
     if resource is None or api_version not in (None, resource.api_version):
         return None
@@ -197,5 +197,5 @@ def by_kind(kind: str, api_version: str | None = None) -> Resource | None:
 
 
 def by_plural(plural: str, group: str = "") -> Resource | None:
-    """The known resource of this plural name in this group."""
+    """Return the known resource with this plural name in this group."""
     return _BY_PLURAL.get((group, plural))

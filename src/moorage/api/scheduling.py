@@ -1,10 +1,10 @@
-"""Priority classes, and pod groups of scheduling.k8s.io/v1alpha2."""
+"""Priority classes, and pod groups of scheduling.k8s.io/v1alpha2 (KEP-4671)."""
 
 from moorage.api.meta import Condition, Int32, Object, Record
 
 
 class PriorityClass(Object):
-    """A named priority; admission copies the value into pods."""
+    """A named priority. Admission copies its value into pods."""
 
     value: Int32 = 0
     global_default: bool = False
@@ -13,49 +13,49 @@ class PriorityClass(Object):
 
 
 class GangSchedulingPolicy(Record):
-    """All or nothing: at least `min_count` members are placed together."""
+    """All or nothing: at least `min_count` members are scheduled together."""
 
     min_count: Int32 = 0
 
 
 class BasicSchedulingPolicy(Record):
-    """Members are placed one by one, as without a group."""
+    """Members are scheduled one by one, as without a group."""
 
 
 class PodGroupSchedulingPolicy(Record):
-    """Exactly one of the two is set."""
+    """The policy of a group; exactly one field is set."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None
 
 
 class TopologyConstraint(Record):
-    """All members land in one domain of this node label."""
+    """All members must be in one domain of this node label."""
 
     key: str = ""
 
 
 class PodGroupSchedulingConstraints(Record):
-    """Constraints on where the group as a whole may land."""
+    """Constraints on the placement of the group as a whole."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
 class WorkloadPodGroupTemplateReference(Record):
-    """The template inside a Workload."""
+    """A template inside a Workload."""
 
     workload_name: str = ""
     pod_group_template_name: str = ""
 
 
 class PodGroupTemplateReference(Record):
-    """Where the group was made from."""
+    """The template that the group was created from."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 
 
 class PodGroupResourceClaim(Record):
-    """A claim shared by the members."""
+    """A claim that the members share."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -63,7 +63,7 @@ class PodGroupResourceClaim(Record):
 
 
 class PodGroupSpec(Record):
-    """`disruption_mode` is Pod or PodGroup: whether preemption may take single members."""
+    """`disruption_mode` is Pod or PodGroup: whether preemption may evict single members."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
@@ -75,21 +75,21 @@ class PodGroupSpec(Record):
 
 
 class PodGroupResourceClaimStatus(Record):
-    """The claim generated for one entry of spec.resourceClaims."""
+    """The claim that was generated for one entry of spec.resourceClaims."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodGroupStatus(Record):
-    """Conditions PodGroupScheduled and DisruptionTarget."""
+    """The conditions are PodGroupScheduled and DisruptionTarget."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
 
 
 class PodGroup(Object):
-    """Pods that are scheduled as one; members name it in spec.schedulingGroup.podGroupName."""
+    """Pods that are scheduled as one. Members name it in spec.schedulingGroup.podGroupName."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

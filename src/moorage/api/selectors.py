@@ -1,9 +1,11 @@
-"""Selectors over labels and over fields, and the requirement that both kinds of label selectors are made of.
+"""Selectors over labels and over fields.
 
-Label selectors are compiled from LabelSelector records or from the text of list calls; field selectors such
-as `spec.nodeName!=,status.phase!=Failed` only from text: which fields a resource supports is known to the
-server. Selectors expose their requirements, so that an engine can compile them to something faster than
+Label selectors are compiled from LabelSelector records or from the text of list requests. Field selectors
+such as `spec.nodeName!=,status.phase!=Failed` come from text only; the server knows which fields a resource
+supports. Selectors expose their requirements, so that callers can compile them to something faster than
 `matches`. Selectors over nodes are in `node_selectors`.
+
+Follows k8s.io/apimachinery/pkg/labels/selector.go and pkg/fields/selector.go.
 """
 
 import re
@@ -24,12 +26,12 @@ GT = "Gt"
 LT = "Lt"
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
-_REMEMBERED = 4096
-"""Selectors, the latest ones."""
+_MAX_CACHED_SELECTORS = 4096
+"""Number of selectors kept; the latest ones."""
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """`key operator values`; the values are sorted and distinct. Use `make_requirement` for checked ones."""
+    """`key operator values`, with sorted and distinct values. `make_requirement` validates."""
 
     key: str
     operator: str
@@ -56,7 +58,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
         return value > bound if self.operator == GT else value < bound
 
     def __str__(self) -> str:
-        """The text form of list calls: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`, `a>1`."""
+        """Return the text form of list requests: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`, `a>1`."""
         match self.operator, self.values:
             case "In" | "NotIn", (value,):
                 return f"{self.key}{'=' if self.operator == IN else '!='}{value}"
@@ -71,7 +73,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_integer(text: str) -> int | None:
-    """A signed 64-bit integer in ASCII digits, as Gt and Lt compare; None for anything else."""
+    """Return a signed 64-bit integer in ASCII digits, as Gt and Lt compare, or None."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -81,7 +83,10 @@ def parse_integer(text: str) -> int | None:
 def make_requirement(
     key: str, operator: str, values: Iterable[str] = (), *, path: str = "", compare: bool = False
 ) -> Requirement:
-    """A checked requirement; SelectorError names the field under `path`. `compare` allows Gt and Lt."""
+    """Return a valid requirement. `compare` allows Gt and Lt.
+
+    Raises SelectorError that names the field under `path`.
+    """
     listed = tuple(values)
     if len(listed) > 1:
         listed = tuple(sorted(set(listed)))
@@ -131,14 +136,14 @@ _SIGNS = {"=": IN, "==": IN, "!=": NOT_IN, ">": GT, "<": LT}
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold. Hashable; equal ones are shared, so comparing them is cheap."""
+    """Requirements that must all hold. Hashable; equal selectors are shared, so comparing them is cheap."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
     empty: bool = field(init=False, compare=False, repr=False)
-    """Selects every object."""
+    """Whether it selects every object."""
     _hash: int = field(init=False, compare=False, repr=False)
-    """Computed once: selectors are keys of counters, and looked up for every pod."""
+    """Computed once, because selectors are keys of counters and looked up for every pod."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "empty", not self.requirements and not self.nothing)
@@ -156,7 +161,7 @@ class Selector:
         return True
 
     def plus(self, *requirements: Requirement) -> "Selector":
-        """This selector with more requirements; one that selects nothing stays so."""
+        """Return this selector with more requirements. One that selects nothing stays unchanged."""
         return self if self.nothing else make_selector((*self.requirements, *requirements))
 
     def __str__(self) -> str:
@@ -167,7 +172,7 @@ NOTHING = Selector(nothing=True)
 
 
 def make_selector(requirements: Iterable[Requirement]) -> Selector:
-    """The one Selector of these requirements, whatever their order."""
+    """Return the shared Selector of these requirements, in any order."""
     return _interned(_ordered(requirements))
 
 
@@ -179,34 +184,40 @@ def _ordered(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
-    """All these labels, unchecked as upstream: nodeSelector, services and replication controllers."""
+    """Select all these labels, unchecked as upstream: nodeSelector, services, replication controllers."""
     return make_selector(Requirement(key, IN, (value,)) for key, value in labels.items())
 
 
 def compile_label_selector(selector: LabelSelector | None, path: str = "") -> Selector:
-    """None selects nothing, an empty selector everything; SelectorError names the bad field under `path`."""
+    """Compile a selector. None selects nothing, an empty selector selects everything.
+
+    Raises SelectorError that names the field under `path`.
+    """
     if selector is None:
         return NOTHING
     return _compiled(tuple(sorted(selector.match_labels.items())), selector.match_expressions, path)
 
 
 def compile_once(selector: LabelSelector | None) -> Selector:
-    """`compile_label_selector` for callers who keep the result: one pod may bring hundreds that no other has,
-    and these must not push out what is remembered for all."""
+    """Compile a selector without caching it, for callers that keep the result.
+
+    One pod may have hundreds of selectors that no other pod has; they must not evict those of others.
+    """
     if selector is None:
         return NOTHING
     return Selector(_ordered(_checked(selector.match_labels.items(), selector.match_expressions, "")))
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector of a list call: `a=b,c!=d,e in (f,g),!h,i,j>1`; an empty text selects everything."""
+    """Parse the selector of a list request: `a=b,c!=d,e in (f,g),!h,i,j>1`. An empty text selects
+    everything."""
     requirements: list[Requirement] = []
     position = 0
     while position < len(text) and not (position == 0 and text.isspace()):
         match = _CLAUSE.match(text, position)
         if match is None:
             raise SelectorError(
-                f"label selector {text!r} is not understood from {text[position:]!r} on; "
+                f"label selector {text!r} cannot be parsed from {text[position:]!r} on; "
                 "write clauses such as a=b, a!=b, a in (b,c), a notin (b), a, !a, joined by commas"
             )
         requirements.append(_from_clause(match))
@@ -225,12 +236,12 @@ def _from_clause(match: re.Match[str]) -> Requirement:
     return make_requirement(key, EXISTS)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_SELECTORS)
 def _interned(requirements: tuple[Requirement, ...]) -> Selector:
     return Selector(requirements)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_SELECTORS)
 def _compiled(
     labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...], path: str
 ) -> Selector:
@@ -261,7 +272,7 @@ _SPECIAL = re.compile(r"([\\,=])")
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """A field that must, or with `negated` must not, have a value. An absent field reads as empty."""
+    """A field that must have a value, or must not if `negated`. An absent field is empty."""
 
     path: str
     value: str
@@ -283,7 +294,7 @@ class FieldSelector:
         return not self.requirements
 
     def matches(self, lookup: Callable[[str], str | None]) -> bool:
-        """`lookup` gives a field's text by its path, None where it is absent."""
+        """Return whether all requirements hold. `lookup` returns a field's text by path, or None."""
         return all(((lookup(r.path) or "") == r.value) != r.negated for r in self.requirements)
 
     def __str__(self) -> str:
@@ -291,7 +302,8 @@ class FieldSelector:
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """Terms `path=value`, `path==value`, `path!=value` joined by commas; backslash escapes , = and itself."""
+    """Parse terms `path=value`, `path==value`, `path!=value`, joined by commas. Backslash escapes , = and
+    \\."""
     terms = (match[1] for match in _SEPARATOR.finditer(text))
     return FieldSelector(tuple(_parse_term(text, term) for term in terms if term))
 
@@ -299,5 +311,5 @@ def parse_field_selector(text: str) -> FieldSelector:
 def _parse_term(text: str, term: str) -> FieldRequirement:
     match = _TERM.fullmatch(term)
     if match is None:
-        raise SelectorError(f"field selector {text!r}: {term!r} is no term; write path=value or path!=value")
+        raise SelectorError(f"field selector {text!r}: {term!r} is not a term; use path=value or path!=value")
     return FieldRequirement(match["path"], _ESCAPED.sub(r"\1", match["value"]), match["sign"] == "!=")

@@ -1,6 +1,6 @@
-"""Volumes: claims, persistent volumes, classes and the CSI objects that bound where volumes can go.
+"""Volumes: claims, persistent volumes, storage classes, and the CSI objects that limit where volumes can go.
 
-Volume sources used both by pods and by persistent volumes are here as well; `pod.Volume` joins them.
+Volume sources that both pods and persistent volumes use are here too; `pod.Volume` has them as fields.
 """
 
 import msgspec
@@ -30,7 +30,7 @@ class AWSElasticBlockStoreVolumeSource(Record):
 
 
 class ISCSIVolumeSource(Record):
-    """A target reached over iSCSI; the IQN is its identity."""
+    """An iSCSI target, identified by its IQN."""
 
     target_portal: str = ""
     iqn: str = ""
@@ -40,7 +40,7 @@ class ISCSIVolumeSource(Record):
 
 
 class RBDVolumeSource(Record):
-    """A Ceph block device: monitors, pool and image together are its identity."""
+    """A Ceph block device, identified by monitors, pool and image."""
 
     monitors: tuple[str, ...] = ()
     image: str = ""
@@ -108,7 +108,7 @@ class NFSVolumeSource(Record):
 
 
 class CSIPersistentVolumeSource(Record):
-    """A volume of a CSI driver; driver and handle together are its identity."""
+    """A volume of a CSI driver, identified by driver and handle."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -118,7 +118,7 @@ class CSIPersistentVolumeSource(Record):
 
 
 class CSIVolumeSource(Record):
-    """An inline volume a CSI driver makes for the life of the pod."""
+    """An inline volume that a CSI driver provides for the life of the pod."""
 
     driver: str = ""
     read_only: bool | None = None
@@ -127,14 +127,14 @@ class CSIVolumeSource(Record):
 
 
 class VolumeResourceRequirements(Record):
-    """The size asked for, under `storage`."""
+    """The requested size, under `storage`."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class TypedObjectReference(Record):
-    """Where a claim's data comes from."""
+    """The source of a claim's data."""
 
     api_group: str | None = None
     kind: str = ""
@@ -143,7 +143,7 @@ class TypedObjectReference(Record):
 
 
 class PersistentVolumeClaimSpec(Record):
-    """A null storage class asks for the default one, an empty one for none."""
+    """A null storage class requests the default one, an empty one requests none."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -157,7 +157,7 @@ class PersistentVolumeClaimSpec(Record):
 
 
 class PersistentVolumeClaimStatus(Record):
-    """Pending, Bound or Lost."""
+    """The phase is Pending, Bound or Lost."""
 
     phase: str = ""
     access_modes: tuple[str, ...] = ()
@@ -173,20 +173,20 @@ class PersistentVolumeClaim(Object):
 
 
 class PersistentVolumeClaimTemplate(Record):
-    """The claim made for a generic ephemeral volume; its name is `<pod>-<volume>`."""
+    """The template of a claim for a generic ephemeral volume. The claim is named `<pod>-<volume>`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class VolumeNodeAffinity(Record):
-    """The nodes that can reach a volume."""
+    """The nodes that can access a volume."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Record):
-    """One source, its size, and the claim it belongs to."""
+    """One source, its size, and the claim that it is bound to."""
 
     capacity: ResourceList = {}
     access_modes: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ class PersistentVolumeSpec(Record):
 
 
 class PersistentVolumeStatus(Record):
-    """Pending, Available, Bound, Released or Failed."""
+    """The phase is Pending, Available, Bound, Released or Failed."""
 
     phase: str = ""
     message: str = ""
@@ -228,7 +228,7 @@ class PersistentVolume(Object):
 
 
 class TopologySelectorLabelRequirement(Record):
-    """A label with the values allowed."""
+    """A label with its allowed values."""
 
     key: str = ""
     values: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ class TopologySelectorTerm(Record):
 
 
 class StorageClass(Object):
-    """How volumes of one class are made, and whether before or after the pod is placed."""
+    """How volumes of a class are provisioned, and whether before or after the pod is scheduled."""
 
     provisioner: str = ""
     parameters: dict[str, str] = {}
@@ -253,13 +253,13 @@ class StorageClass(Object):
 
 
 class VolumeNodeResources(Record):
-    """How many volumes of a driver a node can hold; null is unlimited."""
+    """The number of volumes of a driver that a node can hold; null is unlimited."""
 
     count: Int32 | None = None
 
 
 class CSINodeDriver(Record):
-    """One driver installed on the node."""
+    """A CSI driver that is installed on the node."""
 
     name: str = ""
     node_id: str = msgspec.field(default="", name="nodeID")
@@ -268,19 +268,19 @@ class CSINodeDriver(Record):
 
 
 class CSINodeSpec(Record):
-    """The drivers of one node."""
+    """The CSI drivers of one node."""
 
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
 class CSINode(Object):
-    """CSI facts of the node of the same name."""
+    """The CSI information about the node of the same name."""
 
     spec: CSINodeSpec = CSINodeSpec()
 
 
 class CSIDriverSpec(Record):
-    """`storage_capacity` asks the scheduler to look at CSIStorageCapacity objects."""
+    """With `storage_capacity`, the scheduler must consider CSIStorageCapacity objects."""
 
     attach_required: bool | None = None
     storage_capacity: bool | None = None
@@ -297,7 +297,7 @@ class CSIDriver(Object):
 
 
 class CSIStorageCapacity(Object):
-    """How much a class can still provision on the nodes of a topology; a null topology is nowhere."""
+    """The capacity left for a class on the nodes of a topology; a null topology has no nodes."""
 
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
@@ -306,7 +306,7 @@ class CSIStorageCapacity(Object):
 
 
 class VolumeAttachmentSource(Record):
-    """The volume of an attachment: a persistent one, or an inline one under CSI migration."""
+    """The volume of an attachment: a persistent volume, or an inline one under CSI migration."""
 
     persistent_volume_name: str | None = None
     inline_volume_spec: PersistentVolumeSpec | None = None
@@ -321,13 +321,13 @@ class VolumeAttachmentSpec(Record):
 
 
 class VolumeAttachmentStatus(Record):
-    """Whether the attachment has happened."""
+    """Whether the volume is attached."""
 
     attached: bool = False
 
 
 class VolumeAttachment(Object):
-    """The request to attach a volume to a node."""
+    """A request to attach a volume to a node."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()

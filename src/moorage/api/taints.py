@@ -1,6 +1,7 @@
-"""Taints and tolerations: the records, the well-known keys, and who tolerates what.
+"""Taints and tolerations, and whether a toleration matches a taint.
 
-Which effects matter when (NoSchedule in filters, PreferNoSchedule in scores) is left to the plugins.
+Plugins decide which effects matter: NoSchedule and NoExecute in Filter, PreferNoSchedule in Score. Follows
+k8s.io/component-helpers/scheduling/corev1/helpers.go, and KEP-5471 for the operators Lt and Gt.
 """
 
 import re
@@ -13,20 +14,12 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-TAINT_NOT_READY = "node.kubernetes.io/not-ready"
-TAINT_UNREACHABLE = "node.kubernetes.io/unreachable"
-TAINT_MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
-TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
-TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
-TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
-TAINT_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-TAINT_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 class Taint(Record):
-    """What a node refuses unless a pod tolerates it."""
+    """A taint of a node, which repels pods that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -34,12 +27,12 @@ class Taint(Record):
     time_added: str | None = None
 
     def __str__(self) -> str:
-        """As `kubectl taint` writes it: `key=value:Effect`, `key:Effect` without a value."""
+        """Return the form of `kubectl taint`: `key=value:Effect`, or `key:Effect` without a value."""
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
 class Toleration(Record):
-    """What a pod puts up with. An empty operator means Equal, an empty effect every effect."""
+    """A toleration of a pod. An empty operator means Equal, an empty effect means every effect."""
 
     key: str = ""
     operator: str = ""
@@ -49,10 +42,10 @@ class Toleration(Record):
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool = False) -> bool:
-    """Whether this toleration covers this taint.
+    """Return whether this toleration matches this taint.
 
-    `comparison` switches the operators Lt and Gt on (gate TaintTolerationComparisonOperators): the taint's
-    value must be below, or above, the toleration's, both as integers.
+    `comparison` enables the operators Lt and Gt (feature gate TaintTolerationComparisonOperators): the
+    taint's value must be less, or greater, than the toleration's, both as integers.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -76,7 +69,7 @@ def find_untolerated(
     *,
     comparison: bool = False,
 ) -> Taint | None:
-    """The first taint with one of the effects that no toleration covers."""
+    """Return the first taint with one of the effects that no toleration matches, or None."""
     for taint in taints:
         if taint.effect in effects and not any(
             tolerates(t, taint, comparison=comparison) for t in tolerations

@@ -1,8 +1,7 @@
-"""Times on the wire: timestamps as RFC 3339 text, durations as Go writes them (`15s`, `1m30s`). Seconds in
-Python.
+"""Times on the wire: RFC 3339 timestamps, and durations as Go writes them (`15s`, `1m30s`). In Python both
+are seconds.
 
-Durations are exact to the nanosecond in both directions, as Go's time.ParseDuration and Duration.String are.
-Which values make sense for a field is left to its owner, reading a clock to others.
+Durations are exact to the nanosecond in both directions, like Go's time.ParseDuration and Duration.String.
 """
 
 import re
@@ -19,7 +18,7 @@ _RFC3339 = re.compile(
 
 
 def parse_time(text: str | None) -> float | None:
-    """Epoch seconds of an RFC 3339 time; None when the text is absent, empty or not such a time."""
+    """Return the epoch seconds of an RFC 3339 time, or None if the text is missing or invalid."""
     match = _RFC3339.fullmatch(text) if text else None
     if match is None:
         return None
@@ -32,14 +31,15 @@ def parse_time(text: str | None) -> float | None:
 
 
 def format_time(epoch: float, micro: bool = False) -> str:
-    """RFC 3339 text in UTC: whole seconds (metav1.Time), or six digits with `micro` (metav1.MicroTime)."""
+    """Return RFC 3339 text in UTC: whole seconds (metav1.Time), or six digits with `micro`
+    (metav1.MicroTime)."""
     micros = round(epoch * 1_000_000)
     seconds, rest = divmod(micros, 1_000_000)
     text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{rest:06d}Z" if micro else f"{text}Z"
 
 
-# Marks a float field that is a duration string on the wire; `config.wire` looks for it.
+# Marks a float field that is a duration string on the wire, for `config.wire`.
 DURATION_ON_WIRE = {"wire": "duration"}
 Duration = Annotated[float, msgspec.Meta(extra=DURATION_ON_WIRE)]
 
@@ -65,7 +65,7 @@ _MAX = 2**63
 
 
 class DurationError(ValueError):
-    """The text is not a Go duration; the message is Go's."""
+    """The text is not a Go duration. The message is Go's."""
 
 
 def parse_duration(text: str) -> float:
@@ -74,8 +74,8 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as a Go duration, rounded to the nanosecond."""
-    # Fraction is exact: multiplying the float would lose nanoseconds that division had kept.
+    """Return the Go duration of a number of seconds, rounded to the nanosecond."""
+    # Fraction is exact; multiplying the float would lose nanoseconds.
     return format_nanoseconds(round(Fraction(seconds) * SECOND))
 
 
@@ -98,7 +98,7 @@ def parse_nanoseconds(text: str) -> int:
 
 
 def _parse_part(text: str, rest: str) -> tuple[int, str]:
-    """One number with its unit, and what follows."""
+    """Parse one number with its unit; return its value and the rest of the text."""
     match = _PART.match(rest)
     whole, fraction, name = (match[1], match[3] or "", match[4]) if match else ("", "", "")
     if match is None or not (whole or fraction):
@@ -110,7 +110,7 @@ def _parse_part(text: str, rest: str) -> tuple[int, str]:
     unit = _UNITS[name]
     value = int(whole or "0") * unit
     if fraction:
-        # Nanoseconds below the fraction are cut off, as Go does.
+        # Like Go, digits below a nanosecond are cut off.
         value += int(fraction) * unit // 10 ** len(fraction)
     return value, rest[match.end() :]
 
@@ -140,7 +140,7 @@ def _format_small(value: int) -> str:
 
 
 def _decimal(value: int, unit: int) -> str:
-    """`value / unit` in decimal without trailing zeros; `unit` is a power of ten."""
+    """Return `value / unit` in decimal without trailing zeros; `unit` is a power of ten."""
     whole, rest = divmod(value, unit)
     digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)

@@ -1,3 +1,3 @@
-"""The version of Moorage, in one place; the package's metadata is read from here when it is built."""
+"""The version of Moorage. The build reads the package's version from here."""
 
 VERSION = "0.1.0"

@@ -1,5 +1,7 @@
-"""Objects that select pods: services and controllers, whose selectors give default topology spreading, and
-the disruption budgets that preemption reads. Only what that needs.
+"""Objects that select pods.
+
+Default topology spreading uses the selectors of services and controllers, and preemption reads disruption
+budgets. Only the fields needed for that are here.
 """
 
 import msgspec
@@ -8,7 +10,7 @@ from moorage.api.meta import Condition, Int32, LabelSelector, Object, Record
 
 
 class ServicePort(Record):
-    """One port of a service; the target is a number or a port name."""
+    """One port of a service. The target is a number or the name of a port."""
 
     name: str = ""
     protocol: str = ""
@@ -27,13 +29,13 @@ class ServiceSpec(Record):
 
 
 class Service(Object):
-    """A service in front of pods."""
+    """A Service that selects pods."""
 
     spec: ServiceSpec = ServiceSpec()
 
 
 class ReplicaStatus(Record):
-    """Counts that controllers report."""
+    """The counts that a controller reports."""
 
     replicas: int = 0
     ready_replicas: int = 0
@@ -42,7 +44,7 @@ class ReplicaStatus(Record):
 
 
 class ReplicationControllerSpec(Record):
-    """The selector is a plain map here; empty selects no pod."""
+    """The selector is a plain map; an empty one selects no pod."""
 
     replicas: int | None = None
     selector: dict[str, str] = {}
@@ -56,21 +58,21 @@ class ReplicationController(Object):
 
 
 class ReplicaSetSpec(Record):
-    """Wanted count and the pods it owns."""
+    """The desired number of pods and their selector."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
 
 
 class ReplicaSet(Object):
-    """Equal pods, mostly made by a Deployment."""
+    """Identical pods, mostly created by a Deployment."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaStatus = ReplicaStatus()
 
 
 class StatefulSetSpec(Record):
-    """Wanted count, the pods it owns, and their service."""
+    """The desired number of pods, their selector and their service."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -86,7 +88,7 @@ class StatefulSet(Object):
 
 
 class PodDisruptionBudgetSpec(Record):
-    """How many of the selected pods must stay, as a number or a percentage."""
+    """The number or percentage of the selected pods that must stay available."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -95,7 +97,7 @@ class PodDisruptionBudgetSpec(Record):
 
 
 class PodDisruptionBudgetStatus(Record):
-    """`disrupted_pods` maps names of pods already being evicted to the time of the eviction."""
+    """`disrupted_pods` maps the names of pods that are being evicted to the time of the eviction."""
 
     observed_generation: int = 0
     disrupted_pods: dict[str, str] = {}
@@ -107,7 +109,7 @@ class PodDisruptionBudgetStatus(Record):
 
 
 class PodDisruptionBudget(Object):
-    """A limit on voluntary disruption of the pods of one namespace."""
+    """A limit on voluntary disruptions of the pods of one namespace."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

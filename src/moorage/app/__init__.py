@@ -1,1 +1,1 @@
-"""The composition root: options → wired objects. The only package that knows all others below it."""
+"""The composition root: turns options into wired objects. Only this package knows all packages below it."""

@@ -1,5 +1,7 @@
-"""What is wrong with a configuration although it can be read: plugins that cannot be built or asked, which
-are mistakes, and entries without effect, which are warnings. And what it means, for programs."""
+"""Check a configuration that can be read, and describe it for programs.
+
+Plugins that cannot be built or called are mistakes. Entries without effect are warnings.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +28,27 @@ from moorage.runtime.registry import PluginError, Registry
 DEFAULT_BINDER = "DefaultBinder"
 
 
-def mistakes(configuration: Configuration) -> list[Problem]:
-    """What a scheduler would refuse at start, or break on with its first pod. Builds every plugin, as a
-    scheduler does, on an API server that has nothing."""
-    return asyncio.run(_mistakes(configuration))
+def find_mistakes(configuration: Configuration) -> list[Problem]:
+    """Return the problems that stop a scheduler at start or break it with its first pod.
+
+    Builds every plugin, as a scheduler does, on an empty API server.
+    """
+    return asyncio.run(_find_mistakes(configuration))
 
 
-async def _mistakes(configuration: Configuration) -> list[Problem]:
+async def _find_mistakes(configuration: Configuration) -> list[Problem]:
     try:
         engine = offline_engine(configuration)
     except PluginError as error:
         return [Problem(path="profiles", message=str(error))]
-    found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]
-    found += _bad_extenders(configuration)
+    found = [problem for profile in engine.profiles.values() for problem in _invalid_signatures(profile)]
+    found += _invalid_extenders(configuration)
     await engine.tasks.stop()
     return found
 
 
-def _bad_extenders(configuration: Configuration) -> Iterator[Problem]:
-    """Certificate files are not looked for: they may lie where the scheduler will run, and not here."""
+def _invalid_extenders(configuration: Configuration) -> Iterator[Problem]:
+    """Check the credentials of extenders, but not that files exist: the scheduler may run elsewhere."""
     for index, extender in enumerate(configuration.config.extenders):
         try:
             credentials_of(extender, child("extenders", index))
@@ -52,56 +56,56 @@ def _bad_extenders(configuration: Configuration) -> Iterator[Problem]:
             yield Problem(path="", message=str(error))
 
 
-def _bad_signs(profile: Profile) -> Iterator[Problem]:
+def _invalid_signatures(profile: Profile) -> Iterator[Problem]:
     pod = Pod(metadata=ObjectMeta(name="pod", namespace="default"), spec=PodSpec(scheduler_name=profile.name))
     for plugin in profile.plugins.values():
         if isinstance(plugin, ReusablePlugin):
             try:
                 hash(plugin.sign(pod))
             except Exception as error:
-                text = f"sign() of a plain pod must give a hashable value: {type(error).__name__}: {error}"
+                text = f"sign() of a plain pod must return a hashable value: {type(error).__name__}: {error}"
                 message = f'profile "{profile.name}": plugin "{plugin.name}": {text}'
                 yield Problem(path="profiles", message=message)
 
 
-def warnings(configuration: Configuration) -> list[str]:
-    """What has no effect, or cannot be used and is not named."""
+def find_warnings(configuration: Configuration) -> list[str]:
+    """Return entries without effect, and plugins that cannot be used but are not named."""
     found = [*configuration.registry.broken.values()]
     for index, profile in enumerate(configuration.profiles):
         path = child("profiles", index)
-        found += _idle_binders(profile, path)
-        found += _replaced(profile, path, configuration.registry)
-        found += _misplaced(profile, path, configuration.registry)
+        found += _unreachable_binders(profile, path)
+        found += _replaced_plugins(profile, path, configuration.registry)
+        found += _misordered_plugins(profile, path, configuration.registry)
         found += _unused_arguments(profile, path, configuration.registry)
     return found
 
 
-def _idle_binders(profile: ResolvedProfile, path: str) -> list[str]:
+def _unreachable_binders(profile: ResolvedProfile, path: str) -> list[str]:
     binders = [ref.name for ref in profile.points["bind"]]
     if DEFAULT_BINDER not in binders:
         return []
     return [
-        f'{child(path, "plugins", "bind")}: "{name}" is never asked: {DEFAULT_BINDER} before it binds every '
-        f"pod; disable {DEFAULT_BINDER} at bind, and enable it there again after {name} if it is still "
-        "to bind the pods that this plugin skips"
+        f'{child(path, "plugins", "bind")}: "{name}" is never called, because {DEFAULT_BINDER} before it '
+        f"binds every pod; disable {DEFAULT_BINDER} at bind, and enable it after {name} if it should "
+        "bind the pods that this plugin skips"
         for name in binders[binders.index(DEFAULT_BINDER) + 1 :]
     ]
 
 
-def _replaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
+def _replaced_plugins(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
     enabled = [name for name in profile.plugin_names if name in registry]
     return [
-        f'{child(path, "plugins")}: "{name}" takes the place of "{other}": disable {other}'
+        f'{child(path, "plugins")}: "{name}" replaces "{other}"; disable {other}'
         for name in enabled
         for other in registry[name].replaces
         if other in enabled
     ]
 
 
-def _misplaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
+def _misordered_plugins(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
     names = [ref.name for ref in profile.points["postFilter"]]
     return [
-        f'{child(path, "plugins", "postFilter")}: "{name}" must come before "{other}": enable it first'
+        f'{child(path, "plugins", "postFilter")}: "{name}" must run before "{other}"; enable it first'
         for index, name in enumerate(names)
         if name in registry
         for other in registry[name].precedes
@@ -115,7 +119,7 @@ def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -
         str(
             Problem(
                 path=child(path, "pluginConfig"),
-                message=f'no plugin is called "{name}"',
+                message=f'unknown plugin "{name}"',
                 hint=registry.broken.get(name) or did_you_mean(name, sorted(known)),
             )
         )
@@ -124,11 +128,11 @@ def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -
     ]
 
 
-def described(configuration: Configuration) -> dict[str, Any]:
-    """Its profiles as they run, with what there is to say of them."""
+def describe(configuration: Configuration) -> dict[str, Any]:
+    """Return the effective profiles, with notes and warnings."""
     return {
         "notes": [msgspec.to_builtins(note) for note in configuration.config.notes],
-        "warnings": warnings(configuration),
+        "warnings": find_warnings(configuration),
         "profiles": [_profile(profile) for profile in configuration.profiles],
     }
 
@@ -140,16 +144,16 @@ def _profile(profile: ResolvedProfile) -> dict[str, Any]:
         "plugins": {
             point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()
         },
-        "pluginConfig": shown_args(profile),
+        "pluginConfig": plugin_args_of(profile),
         "missing": list(profile.missing),
     }
 
 
-def shown_args(profile: ResolvedProfile) -> dict[str, Any]:
-    """Arguments of the plugins that run, as they would stand in a file; plugins without any are left out."""
-    plain = {name: _plain(profile.plugin_args.get(name)) for name in profile.plugin_names}
+def plugin_args_of(profile: ResolvedProfile) -> dict[str, Any]:
+    """Return the arguments of the enabled plugins, as in a file, without those that have none."""
+    plain = {name: _builtin(profile.plugin_args.get(name)) for name in profile.plugin_names}
     return {name: args for name, args in plain.items() if args}
 
 
-def _plain(args: object) -> Any:
+def _builtin(args: object) -> Any:
     return to_wire(args) if isinstance(args, msgspec.Struct) else args

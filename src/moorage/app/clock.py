@@ -1,4 +1,4 @@
-"""Real time, through the running event loop."""
+"""Real time, from the running event loop."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from moorage.framework.ports import Timer
 
 _COUNTS_SUSPENSION = getattr(time, "CLOCK_BOOTTIME", None)
-"""Linux: a monotonic clock that runs on while the machine sleeps."""
+"""Linux: a monotonic clock that keeps counting while the machine sleeps."""
 
 
 class SystemClock:
-    """Implements `framework.ports.Clock`."""
+    """Implements `framework.ports.Clock` with the time of the system."""
 
-    # The functions themselves: several times per pod, a method around them costs more than they do.
+    # Not methods: these are called several times per pod, and a wrapper would cost more than the call.
     now = staticmethod(time.monotonic)
     wall = staticmethod(time.time)
 
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class LeaseClock(SystemClock):
-    """For leases: a machine that was suspended must not believe that no time has passed."""
+    """A clock for leases: it keeps counting while the machine is suspended."""
 
     def now(self) -> float:
         if _COUNTS_SUSPENSION is None:

@@ -1,4 +1,7 @@
-"""From a configuration text to profiles whose plugins are all found."""
+"""Turn the text of a configuration into profiles with all their plugins.
+
+Does the work of cmd/kube-scheduler/app/options/configfile.go and of the profile setup of kube-scheduler.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from moorage.runtime.registry import PluginError, Registry, look_in
 from moorage.scheduler.assembly import needed_resources
 
 EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-"""A configuration that says nothing: the default profile."""
+"""A configuration without settings: the default profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +35,27 @@ class Configuration:
     profiles: tuple[ResolvedProfile, ...]
     registry: Registry
 
-    def only(self, name: str = "") -> Configuration:
-        """With one profile: the one of this name, or the first. For commands that judge pods by themselves,
-        whose answers would be wrong without the extenders'."""
+    def with_one_profile(self, name: str = "") -> Configuration:
+        """Return the configuration with only the profile of this name, or the first one.
+
+        For commands that evaluate pods themselves. They do not call extenders, so a configuration with
+        extenders is an error.
+        """
         if self.config.extenders:
             raise MoorageError(
-                "this command does not call extenders: remove `extenders` from a copy of the file"
+                "this command does not call extenders; use a copy of the file without `extenders`"
             )
         for profile in self.profiles:
             if name in ("", profile.scheduler_name):
                 return dataclasses.replace(self, profiles=(profile,))
         raise MoorageError(f"the configuration has no profile {name!r}; it has {self._names()}")
 
-    def named(self, name: str) -> Configuration:
-        """With this name for its only profile."""
+    def with_scheduler_name(self, name: str) -> Configuration:
+        """Return the configuration with this name for its only profile."""
         if len(self.profiles) > 1:
             raise MoorageError(
-                f"--scheduler-name: {name!r} cannot be the name of several profiles ({self._names()}); "
-                "name each by its schedulerName in the configuration"
+                f"--scheduler-name: {name!r} cannot name several profiles ({self._names()}); "
+                "set schedulerName of each in the configuration"
             )
         written = tuple(replace(profile, scheduler_name=name) for profile in self.config.profiles)
         profiles = tuple(replace(profile, scheduler_name=name) for profile in self.profiles)
@@ -61,12 +67,12 @@ class Configuration:
         return dataclasses.replace(self, profiles=profiles)
 
     def plugins(self) -> list[type[Plugin]]:
-        """Those that a profile enables."""
+        """Return the plugins that a profile enables."""
         points = [refs for profile in self.profiles for refs in profile.points.values()]
         return [self.registry[name] for name in dict.fromkeys(ref.name for refs in points for ref in refs)]
 
     def resources(self) -> list[Resource]:
-        """The kinds that these plugins read; nodes and pods in any case."""
+        """Return the kinds that these plugins read, and always nodes and pods."""
         return needed_resources(self.plugins())
 
     def _names(self) -> str:
@@ -74,7 +80,7 @@ class Configuration:
 
 
 def build_registry(plugins: Iterable[type[Plugin]] = (), *, discover: bool = True) -> Registry:
-    """The default plugins, what installed packages offer, and what is handed in."""
+    """Return a registry of the default plugins, those of installed packages, and `plugins`."""
     registry = Registry(DEFAULT, source="built in")
     if discover:
         registry.discover()
@@ -92,16 +98,17 @@ def configure(
     gates: FeatureGates = DEFAULT_GATES,
     folders: Iterable[str] = (),
 ) -> Configuration:
-    """Load, find the plugins, resolve. Raises a ConfigError with everything that is wrong at that step.
+    """Load a configuration, import its plugins and resolve its profiles.
 
-    `folders` are where `module:Class` is looked for beside the installed packages.
+    Raises ConfigError with all problems of the first step that fails. `module:Class` is also searched in
+    `folders`.
     """
     registry = build_registry(plugins, discover=discover)
     if text == EMPTY:
         loaded = config.default_configuration(registry.args_types(), gates)
     else:
-        _follow(registry, config.plugin_references(text), source, folders)
-        _follow_contrib(registry, config.plugin_names(text))
+        _import_references(registry, config.plugin_references(text), source, folders)
+        _import_contrib(registry, config.plugin_names(text))
         args_types, aliases = registry.args_types(), registry.aliases
         loaded = config.load(text, args_types, source=source, aliases=aliases, gates=gates)
     profiles = config.resolve(
@@ -123,13 +130,13 @@ def configure_file(
     gates: FeatureGates = DEFAULT_GATES,
     folders: Iterable[str] = (),
 ) -> Configuration:
-    """`configure` with the content of a file; one that cannot be read is a ConfigError too."""
+    """Call `configure` with the content of a file. Raises ConfigError if it cannot be read."""
     text = read_file(path)
     return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates, folders=folders)
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file, or a ConfigError."""
+    """Return the content of a file. Raises ConfigError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -139,24 +146,26 @@ def read_file(path: Path) -> bytes:
 
 
 def find_plugin(reference: str, folders: Iterable[str] = ()) -> type[Plugin]:
-    """The class behind `module:Class`; a PluginError when there is none."""
+    """Import `module:Class`. Raises PluginError if there is no such plugin."""
     look_in(folders)
     registry = Registry()
     return registry[registry.follow(reference)]
 
 
-def plugin_folders(named: Iterable[str]) -> list[str]:
-    """The folders of `--plugin-path`."""
-    folders = [Path(text) for text in named]
+def plugin_folders(paths: Iterable[str]) -> list[str]:
+    """Return the absolute paths of the folders in `--plugin-path`."""
+    folders = [Path(text) for text in paths]
     for folder in folders:
         if not folder.is_dir():
             raise MoorageError(
-                f"--plugin-path: {folder} is no folder; name the one that holds the plugin's module"
+                f"--plugin-path: {folder} is not a folder; give the folder that contains the plugin's module"
             )
     return [str(folder.resolve()) for folder in folders]
 
 
-def _follow(registry: Registry, references: Collection[str], source: str, folders: Iterable[str]) -> None:
+def _import_references(
+    registry: Registry, references: Collection[str], source: str, folders: Iterable[str]
+) -> None:
     if references:
         look_in(folders)
     problems = []
@@ -169,8 +178,11 @@ def _follow(registry: Registry, references: Collection[str], source: str, folder
         raise ConfigError(problems, source)
 
 
-def _follow_contrib(registry: Registry, names: frozenset[str]) -> None:
-    """A plugin from elsewhere takes the place of one in contrib, so that a configuration which names it works
-    the same after contrib has got one of that name."""
+def _import_contrib(registry: Registry, names: frozenset[str]) -> None:
+    """Register the contrib plugins that the configuration names.
+
+    A plugin from elsewhere wins over a contrib plugin of the same name, so that its configuration keeps
+    working when contrib gets one.
+    """
     for name in sorted(names & CONTRIB.keys() - registry.keys()):
         registry.follow(CONTRIB[name])

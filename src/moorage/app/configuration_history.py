@@ -1,4 +1,4 @@
-"""Which configurations a scheduler was given, and what became of each; the newest, in memory."""
+"""The latest configurations that a scheduler received, with the result of each. Kept in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.wire import to_wire, to_yaml
 
-KEPT = 20
+MAX_ENTRIES = 20
 START, FILE, REQUEST = "start", "file", "request"
-"""Where a configuration came from."""
+"""The origin of a configuration."""
 
 
-def shown(configuration: KubeSchedulerConfiguration) -> str:
-    """The completed configuration as YAML, without private keys: whoever may read it need not have them."""
+def redacted_yaml(configuration: KubeSchedulerConfiguration) -> str:
+    """Return the completed configuration as YAML without private keys, which its readers need not have."""
     wire = to_wire(configuration)
     for extender in wire.get("extenders") or ():
         if (extender.get("tlsConfig") or {}).get("keyData"):
@@ -25,21 +25,23 @@ def shown(configuration: KubeSchedulerConfiguration) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
+    """A configuration that was applied or rejected."""
+
     number: int
     time: float
     """Seconds since the epoch."""
     origin: str
     generation: int
-    """In use afterwards."""
+    """The generation in use afterwards."""
     error: str = ""
-    """Why it was refused; empty when it was applied."""
+    """Why the configuration was rejected; empty if it was applied."""
     needs_restart: tuple[str, ...] = ()
     text: str = ""
-    """Completed, as `shown`; empty when it was refused."""
+    """The completed configuration from `redacted_yaml`; empty if it was rejected."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Without the text."""
+        """Return the fields without the text."""
         return {
             "number": self.number,
             "time": self.time,
@@ -51,17 +53,19 @@ class Entry:
 
 
 @dataclass(slots=True)
-class History:
-    _entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=KEPT))
+class ConfigurationHistory:
+    """The latest entries; the oldest is dropped first."""
 
-    def add(self, time: float, origin: str, generation: int, **about: Any) -> Entry:
+    _entries: deque[HistoryEntry] = field(default_factory=lambda: deque(maxlen=MAX_ENTRIES))
+
+    def add(self, time: float, origin: str, generation: int, **about: Any) -> HistoryEntry:
         last = self._entries[-1].number if self._entries else 0
-        self._entries.append(Entry(last + 1, time, origin, generation, **about))
+        self._entries.append(HistoryEntry(last + 1, time, origin, generation, **about))
         return self._entries[-1]
 
-    def find(self, number: int) -> Entry | None:
+    def find(self, number: int) -> HistoryEntry | None:
         return next((entry for entry in self if entry.number == number), None)
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Newest first; also while another thread adds one."""
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        """Iterate from the newest to the oldest. Safe while another thread adds an entry."""
         return iter(tuple(reversed(self._entries)))

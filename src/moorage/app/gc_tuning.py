@@ -1,8 +1,8 @@
-"""Garbage collection at times that suit the scheduler, and memory given back to the system.
+"""Collect garbage at times that suit the scheduler, and return free memory to the system.
 
-What the first listing brought lives as long as the process: it is frozen, so that no collection walks over it
-again. The oldest generation is collected when nothing is to be scheduled, or when that was long ago. Pods
-that come and go leave holes between what stays, which the C library keeps unless it is asked for them.
+Objects from the first listing live as long as the process. They are frozen, so that no collection visits them
+again. The oldest generation is collected when the scheduler is idle, or after a longer time. Pods that come
+and go leave holes in the heap, which the C library keeps unless asked to return them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 YOUNG, MIDDLE, OLD = 10_000, 20, 1_000_000
-"""Thresholds of the three generations; the last one is never reached by itself."""
-LOOK = 5.0
-"""Seconds between two looks whether the scheduler is idle."""
-OFTEN, SELDOM = 300.0, 600.0
-"""Seconds between two collections: of an idle scheduler, and of one that is never idle. One takes a tenth
-of a second, in which a pod may come, and finds next to nothing: what a scheduler keeps has no cycles."""
-TRIM = 30.0
-"""Seconds between two times that free memory is given back, which takes a millisecond."""
+"""Thresholds of the three generations. The last one is never reached on its own."""
+POLL_SECONDS = 5.0
+"""Seconds between two checks whether the scheduler is idle."""
+IDLE_INTERVAL, BUSY_INTERVAL = 300.0, 600.0
+"""Seconds between two collections of an idle and of a busy scheduler.
+
+A collection takes a tenth of a second, in which a pod may arrive, and finds almost nothing: the objects of a
+scheduler form no cycles.
+"""
+TRIM_INTERVAL = 30.0
+"""Seconds between two returns of free memory, which take a millisecond each."""
 
 
 def settle() -> None:
-    """Everything that is there now stays."""
+    """Freeze all present objects and set the thresholds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
 
 
 @contextmanager
-def collected_as_when_running() -> Iterator[None]:
-    """For the time of a measurement or a simulation in a process that goes on afterwards."""
+def production_gc() -> Iterator[None]:
+    """Collect as a running scheduler does, for a measurement or a simulation."""
     before = gc.get_threshold()
     settle()
     try:
@@ -48,8 +51,8 @@ def collected_as_when_running() -> Iterator[None]:
 
 
 @contextmanager
-def nothing_collected() -> Iterator[None]:
-    """While much is read that stays: looking through it for garbage would take a third of the time."""
+def gc_paused() -> Iterator[None]:
+    """Disable collection while many objects are read that stay. It would take a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -61,23 +64,23 @@ def nothing_collected() -> Iterator[None]:
 
 
 async def run(clock: Clock, is_idle: Callable[[], bool]) -> None:
-    """Until cancelled."""
+    """Collect and trim until cancelled."""
     collected = trimmed = clock.now()
     while True:
-        await clock.sleep(LOOK)
-        if clock.now() - trimmed >= TRIM:
-            give_back()
+        await clock.sleep(POLL_SECONDS)
+        if clock.now() - trimmed >= TRIM_INTERVAL:
+            return_free_memory()
             trimmed = clock.now()
         age = clock.now() - collected
-        if age >= SELDOM or (age >= OFTEN and is_idle()):
+        if age >= BUSY_INTERVAL or (age >= IDLE_INTERVAL and is_idle()):
             began = clock.now()
             freed = gc.collect()
             collected = clock.now()
             _log.info(4, "Collected garbage", objects=freed, seconds=round(collected - began, 3))
 
 
-def give_back() -> None:
-    """Return free pages to the system. Only glibc has a call for that, and only glibc keeps them."""
+def return_free_memory() -> None:
+    """Return free pages to the system. Only glibc keeps them, and only glibc has a call for it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -146,14 +146,14 @@ def load(engine: AnyEngine, changes: Iterable[Change | Served]) -> None:
 
 
 class NoEvents:
-    """An event sink that keeps nothing."""
+    """An event recorder that drops all events."""
 
     def event(self, regarding: Any, **_: Any) -> None:
         pass
 
 
 class NoApi:
-    """An API server on which every write succeeds and changes nothing."""
+    """An API client whose writes succeed and change nothing."""
 
     async def list(self, resource: Resource, **_: Any) -> ObjectList:
         return ObjectList((), "0")

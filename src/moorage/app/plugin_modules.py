@@ -1,4 +1,4 @@
-"""The modules of plugins: which files they come from, and how they are imported anew."""
+"""The modules of plugins: their source files, and importing them again."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from types import ModuleType
 from moorage.framework.points import Plugin
 from moorage.runtime.registry import folders_searched
 
-OURS = __name__.partition(".")[0]
-NOWHERE = str(Path(os.devnull) / "no-compiled-files")
+OWN_PACKAGE = __name__.partition(".")[0]
+NO_BYTECODE = str(Path(os.devnull) / "no-compiled-files")
 
 
 def modules_of(plugins: Iterable[type[Plugin]]) -> dict[str, ModuleType]:
-    """Whatever is imported of the packages of these plugins, and of others that lie in the folders in which
-    plugins are searched; Moorage itself excepted."""
+    """Return the imported modules of the packages of these plugins.
+
+    Includes other packages in the folders where plugins are searched, but not Moorage itself.
+    """
     known = dict(sys.modules)
     packages = {plugin.__module__.partition(".")[0] for plugin in plugins}
     packages |= {name for name, module in known.items() if "." not in name and _in_folders(module)}
-    packages -= {OURS, "__main__"}
+    packages -= {OWN_PACKAGE, "__main__"}
     return {name: module for name, module in known.items() if name.partition(".")[0] in packages}
 
 
@@ -36,7 +38,7 @@ def _in_folders(module: ModuleType) -> bool:
 
 
 def files_of(modules: Iterable[ModuleType]) -> list[Path]:
-    """Their source files."""
+    """Return the source files of these modules."""
     return sorted(file for module in modules if (file := _file(module)) is not None)
 
 
@@ -46,14 +48,14 @@ def _file(module: ModuleType) -> Path | None:
 
 
 @contextmanager
-def imported_anew(modules: dict[str, ModuleType]) -> Iterator[None]:
-    """What is imported inside is read from its source files. If it fails, these modules are back."""
+def fresh_imports(modules: dict[str, ModuleType]) -> Iterator[None]:
+    """Import these modules again from their sources inside the block. An error restores the old modules."""
     for name in modules:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
     before = sys.pycache_prefix, sys.dont_write_bytecode
-    # Compiled files differ by the second of their source, so one could stand for a newer source.
-    sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
+    # Bytecode is matched to its source by seconds, so it could hide a newer source.
+    sys.pycache_prefix, sys.dont_write_bytecode = NO_BYTECODE, True
     try:
         yield
     except BaseException:

@@ -1,9 +1,8 @@
-"""Watches the files that a scheduler is configured from, and hands it what they say when they change, or a
-configuration that is sent to it.
+"""Reload the configuration when one of its files changes or a new one is submitted.
 
-What a change means for pods and plugins is the scheduler's part (`Scheduler.reload`). Files are looked at,
-not subscribed to: a mounted ConfigMap is a link whose target is exchanged, an editor writes another file of
-that name, and some file systems announce neither.
+`Scheduler.reload` decides what the change means for pods and plugins. Files are polled, because file systems
+do not announce all changes: a mounted ConfigMap is a link with a new target, and an editor may write another
+file of the same name.
 """
 
 from __future__ import annotations
@@ -24,8 +23,15 @@ from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
 from moorage.api.meta import ObjectMeta
 from moorage.app.configuration import Configuration, build_registry, configure
-from moorage.app.configuration_history import FILE, REQUEST, START, Entry, History, shown
-from moorage.app.plugin_modules import files_of, imported_anew, modules_of
+from moorage.app.configuration_history import (
+    FILE,
+    REQUEST,
+    START,
+    ConfigurationHistory,
+    HistoryEntry,
+    redacted_yaml,
+)
+from moorage.app.plugin_modules import files_of, fresh_imports, modules_of
 from moorage.app.scheduler import Scheduler
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.wire import to_wire
@@ -36,39 +42,41 @@ from moorage.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
-LOOK_SECONDS = 0.5
-RETAINED = ("leader_election", "client_connection", "delay_cache_until_active")
-"""Fields of a configuration that a running process does not exchange."""
+POLL_SECONDS = 0.5
+RETAINED_FIELDS = ("leader_election", "client_connection", "delay_cache_until_active")
+"""Fields of a configuration that take effect only after a restart."""
 SENT = "the configuration that was sent"
+"""The source of a submitted configuration in messages."""
 
 
 def read_sent(text: str, plugins: Sequence[type[Plugin]]) -> Configuration:
+    """Read a submitted configuration that may use these plugins."""
     return configure(text, plugins=plugins, source=SENT)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a configuration comes from."""
+class ConfigurationSource:
+    """The source of a configuration."""
 
     load: Callable[[], Configuration]
-    """Reads it anew; may block."""
+    """Reads the configuration; may block."""
     files: tuple[Path, ...] = ()
-    """A change of one of these is a reason to."""
+    """A change of one of these files triggers a reload."""
     plugins: bool = False
-    """So is a change of the source code of plugins."""
+    """Whether a change of plugin source code triggers a reload too."""
     read: Callable[[str, Sequence[type[Plugin]]], Configuration] = read_sent
-    """Reads one that is sent, beside the usual plugins with these."""
+    """Reads a submitted configuration, with these plugins beside the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Which configuration is in use, and what is wrong with a newer one."""
+class ReloadOutcome:
+    """The generation in use, and the error of a newer configuration."""
 
     generation: int = 1
     error: str = ""
-    """Why the newest configuration cannot be used; empty when it is in use."""
+    """Why the newest configuration was rejected; empty if it is in use."""
     needs_restart: tuple[str, ...] = ()
-    """Fields of the newest one that are not."""
+    """Fields of the newest configuration that take effect only after a restart."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -80,52 +88,52 @@ class Outcome:
 
 @dataclass(slots=True)
 class Reloader:
-    """Keeps a scheduler to its source. Run it when the scheduler follows the cluster."""
+    """Keeps the configuration of a scheduler up to date. Start it after `Scheduler.follow`."""
 
     scheduler: Scheduler
-    source: Source
+    source: ConfigurationSource
     clock: Clock
     metrics: SchedulerMetrics | None = None
     load_in: Callable[[Callable[[], Configuration]], Awaitable[Configuration]] = asyncio.to_thread
-    """Where loading happens, so that it does not hold up the loop."""
-    outcome: Outcome = Outcome()
-    history: History = field(default_factory=History)
-    _runs: bool = False
+    """Runs the loading in another thread, so that it does not block the event loop."""
+    outcome: ReloadOutcome = ReloadOutcome()
+    history: ConfigurationHistory = field(default_factory=ConfigurationHistory)
+    _running: bool = False
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """One exchange at a time."""
-    _asked: asyncio.Event = field(default_factory=asyncio.Event)
-    _loaded: dict[Path, str] = field(default_factory=dict)
-    """File → digest of what was loaded from it last."""
-    _known: dict[Path, object] = field(default_factory=dict)
-    """File → stamp with which it has that content."""
+    """Allows one reload at a time."""
+    _reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
+    _digests: dict[Path, str] = field(default_factory=dict)
+    """File → digest of the content that was loaded last."""
+    _stamps: dict[Path, object] = field(default_factory=dict)
+    """File → stamp of the file with that content."""
 
     def __post_init__(self) -> None:
-        self._remember(START)
+        self._add_to_history(START)
 
     def request(self) -> None:
-        """Reload as soon as possible, changed or not."""
-        self._asked.set()
+        """Reload as soon as possible, even if nothing has changed."""
+        self._reload_requested.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
-        self._note()
-        self._runs = True
+        """Reload on every change until cancelled."""
+        self._remember_files()
+        self._running = True
         while True:
-            await self._until_due()
+            await self._wait_until_due()
             await self.reload()
 
-    async def _until_due(self) -> None:
+    async def _wait_until_due(self) -> None:
         before: object = None
-        while not self._asked.is_set():
-            await self.clock.sleep(LOOK_SECONDS)
+        while not self._reload_requested.is_set():
+            await self.clock.sleep(POLL_SECONDS)
             now = {file: _stamp(file) for file in self._files()}
-            # A file that differs at two looks is still being written.
-            if now == before and now != self._known:
-                if {file: _digest(file) for file in now} != self._loaded:
+            # A file that differs between two polls is still being written.
+            if now == before and now != self._stamps:
+                if {file: _digest(file) for file in now} != self._digests:
                     break
-                self._known = now
+                self._stamps = now
             before = now
-        self._asked.clear()
+        self._reload_requested.clear()
 
     def _files(self) -> list[Path]:
         return [*self.source.files, *files_of(self._modules().values())]
@@ -133,87 +141,95 @@ class Reloader:
     def _modules(self) -> dict[str, ModuleType]:
         return modules_of(self.scheduler.configuration.plugins()) if self.source.plugins else {}
 
-    def _note(self) -> None:
-        """What is in the files now is, or will be, what was loaded."""
-        self._known = {file: _stamp(file) for file in self._files()}
-        self._loaded = {file: _digest(file) for file in self._known}
+    def _remember_files(self) -> None:
+        """Remember the current content of the files as loaded."""
+        self._stamps = {file: _stamp(file) for file in self._files()}
+        self._digests = {file: _digest(file) for file in self._stamps}
 
     async def reload(self) -> None:
-        """Load the configuration and hand it to the scheduler; whatever fails leaves the present one."""
+        """Load the configuration and apply it. If that fails, the current one stays."""
         async with self._lock:
-            self._note()
+            self._remember_files()
             error = await self._exchange(self._load)
-            self._remember(FILE, error)
+            self._add_to_history(FILE, error)
 
-    async def apply(self, text: str) -> Entry:
-        """Go on by this configuration until another comes, from the source too; whatever fails leaves the
-        present one."""
+    async def apply(self, text: str) -> HistoryEntry:
+        """Apply a submitted configuration until the next change or submission.
+
+        If that fails, the current one stays.
+        """
         async with self._lock:
-            if not self._runs:
-                error = "the scheduler has not read the cluster yet: try again"
+            if not self._running:
+                error = "the scheduler has not read the cluster yet; try again"
             else:
                 error = await self._exchange(partial(self.read, text))
-            return self._remember(REQUEST, error)
+            return self._add_to_history(REQUEST, error)
 
     def read(self, text: str) -> Configuration:
-        """A configuration that is sent brings no code: it may name the plugins that are installed and those
-        that are in use."""
+        """Read a submitted configuration.
+
+        It cannot import code: it may name only plugins that are installed or in use.
+        """
         known = self.scheduler.configuration.registry
-        if strange := sorted(config.plugin_references(text) - known.aliases.keys()):
+        if unknown := sorted(config.plugin_references(text) - known.aliases.keys()):
             raise MoorageError(
-                f"{strange[0]}: a configuration that is sent imports no code; write it into the file of "
-                "--config, or use the name of a plugin that is known"
+                f"{unknown[0]}: a submitted configuration imports no code; put it into the --config file, "
+                "or name a plugin that is installed or in use"
             )
         own = known.keys() - build_registry().keys()
         return self.source.read(text, [known[name] for name in sorted(own)])
 
     async def _exchange(self, load: Callable[[], Configuration]) -> str:
-        """Why it failed; empty when it did not."""
-        present = self.scheduler.configuration.config
+        """Load and apply a configuration. Returns the error, empty on success."""
+        current = self.scheduler.configuration.config
         try:
             found = await self.load_in(load)
-            await self.scheduler.reload(replace(found, config=_retaining(present, found.config)))
+            await self.scheduler.reload(replace(found, config=_with_retained_fields(current, found.config)))
         except MoorageError as error:
-            return self._failed(str(error))
+            return self._report_failure(str(error))
         except Exception as error:
-            _log.error("Reload failed with an unexpected error", error=error, stack=True)
-            return self._failed(f"{type(error).__name__}: {error}")
-        self._succeeded(_differences(present, found.config))
+            _log.error("Reload failed unexpectedly", error=error, stack=True)
+            return self._report_failure(f"{type(error).__name__}: {error}")
+        self._report_success(_changed_retained_fields(current, found.config))
         return ""
 
-    def _remember(self, origin: str, error: str = "") -> Entry:
+    def _add_to_history(self, origin: str, error: str = "") -> HistoryEntry:
         about: dict[str, Any] = {"error": error}
         if not error:
             about = {
                 "needs_restart": self.outcome.needs_restart,
-                "text": shown(self.scheduler.configuration.config),
+                "text": redacted_yaml(self.scheduler.configuration.config),
             }
         return self.history.add(self.clock.wall(), origin, self.outcome.generation, **about)
 
     def _load(self) -> Configuration:
         if not self.source.plugins:
             return self.source.load()
-        with imported_anew(self._modules()):
+        with fresh_imports(self._modules()):
             return self.source.load()
 
-    def _failed(self, why: str) -> str:
+    def _report_failure(self, why: str) -> str:
         self.outcome = replace(self.outcome, error=why)
         _log.error("Reload failed; keeping the current configuration", reason=why)
-        line = " ".join(why.split())  # `kubectl get events` shows the first line of a note alone
-        self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
+        line = " ".join(why.split())  # `kubectl get events` shows only the first line of a note
+        self._report(
+            "failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}"
+        )
         return why
 
-    def _succeeded(self, needs_restart: tuple[str, ...]) -> None:
-        if self._files() != list(self._known):
-            self._note()  # other plugins, with other files
-        self.outcome = Outcome(self.outcome.generation + 1, "", needs_restart)
+    def _report_success(self, needs_restart: tuple[str, ...]) -> None:
+        if self._files() != list(self._stamps):
+            self._remember_files()  # the new configuration has other plugins, with other files
+        self.outcome = ReloadOutcome(self.outcome.generation + 1, "", needs_restart)
         note = f"generation {self.outcome.generation}: profiles {' '.join(self.scheduler.engine.profiles)}"
         if needs_restart:
             note += f"; these fields need a restart: {', '.join(needs_restart)}"
-            _log.warning("Fields of the configuration need a restart", fields=" ".join(needs_restart))
-        self._tell("applied", "Normal", "ConfigurationReloaded", note)
+            _log.warning(
+                "Some changed fields take effect only after a restart", fields=" ".join(needs_restart)
+            )
+        self._report("applied", "Normal", "ConfigurationReloaded", note)
 
-    def _tell(self, result: str, kind: str, reason: str, note: str) -> None:
+    def _report(self, result: str, kind: str, reason: str, note: str) -> None:
         if self.metrics is not None:
             self.metrics.config_reloads.inc(result)
             self.metrics.config_generation.set(to=self.outcome.generation)
@@ -244,23 +260,31 @@ def _digest(file: Path) -> str:
         return f"error {error.errno}"
 
 
-def _retaining(present: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> Any:
-    """The new configuration as it will be in use."""
-    return structs.replace(new, **{name: getattr(present, name) for name in RETAINED})
+def _with_retained_fields(current: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> Any:
+    """Return the new configuration with the current values of RETAINED_FIELDS."""
+    return structs.replace(new, **{name: getattr(current, name) for name in RETAINED_FIELDS})
 
 
-def _differences(present: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> tuple[str, ...]:
-    """The paths of the fields that are not exchanged and differ."""
-    before, after = to_wire(present), to_wire(new)
+def _changed_retained_fields(
+    current: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration
+) -> tuple[str, ...]:
+    """Return the paths of retained fields that differ."""
+    before, after = to_wire(current), to_wire(new)
     found: list[str] = []
-    for name in structs.fields(type(present)):
-        if name.name in RETAINED:
-            found += _paths(name.encode_name, before.get(name.encode_name), after.get(name.encode_name))
+    for name in structs.fields(type(current)):
+        if name.name in RETAINED_FIELDS:
+            found += _differing_paths(
+                name.encode_name, before.get(name.encode_name), after.get(name.encode_name)
+            )
     return tuple(found)
 
 
-def _paths(path: str, before: Any, after: Any) -> list[str]:
+def _differing_paths(path: str, before: Any, after: Any) -> list[str]:
     if isinstance(before, dict) and isinstance(after, dict):
         keys = sorted(before.keys() | after.keys())
-        return [each for key in keys for each in _paths(f"{path}.{key}", before.get(key), after.get(key))]
+        return [
+            each
+            for key in keys
+            for each in _differing_paths(f"{path}.{key}", before.get(key), after.get(key))
+        ]
     return [] if before == after else [path]

@@ -1,4 +1,7 @@
-"""`moorage.Scheduler`: a scheduler on an API client, with informers and event recorder around its engine."""
+"""`moorage.Scheduler`: an engine with informers and an event recorder on an API client.
+
+Corresponds to Setup and Run in cmd/kube-scheduler/app/server.go.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,13 @@ _log = logs.get(__name__)
 
 
 class Scheduler:
-    """Everything between an API client and bound pods.
+    """A scheduler that binds pods through an API client.
 
         async with Scheduler(client, config=Path("scheduler.yaml"), plugins=[Sample]):
             ...
 
     `config` is a path, a YAML or JSON text, a resolved Configuration, or None for the default profile.
-    `streaming_lists` reads first listings as watches, which spares servers on the network.
+    `streaming_lists` reads first listings as watches, which reduces the load on the API server.
     """
 
     def __init__(
@@ -98,28 +101,31 @@ class Scheduler:
             on_served=self.engine.inbox.post,
             backlog=self._backlog,
         )
-        self._takes = False
-        """Whether the engine takes what informers deliver."""
+        self._applies_changes = False
+        """Whether the engine applies the changes that informers deliver."""
         self._following: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
     @property
     def recorder(self) -> ApiEventRecorder:
-        """Where events for users go."""
+        """The recorder of events for users."""
         return self._recorder
 
     @property
     def records(self) -> RecordRing:
-        """The newest decision records."""
+        """The latest decision records."""
         return self.engine.records
 
     def where(self, pod: Pod) -> Location | None:
-        """In which place of the queue a pending pod is, and why."""
+        """Return the place of a pending pod in the queue and the reason, or None."""
         return self.engine.queue.pending.where(pod.uid)
 
     def _backlog(self) -> int:
-        """What informers wait for when it is too much; `start` waits for them before anything is taken."""
-        return len(self.engine.inbox) if self._takes else 0
+        """Return the length of the inbox. Informers pause while it is too long.
+
+        Before the engine applies changes it is 0, because `start` waits for the informers.
+        """
+        return len(self.engine.inbox) if self._applies_changes else 0
 
     async def start(self) -> None:
         """Start the informers, wait until all have synced, then schedule."""
@@ -129,22 +135,24 @@ class Scheduler:
         await self.lead()
 
     async def follow(self) -> None:
-        """Start the informers and keep everything current without scheduling; returns when all have synced
-        and what they delivered is applied."""
+        """Start the informers and apply all changes without scheduling.
+
+        Returns when all informers have synced and their objects are applied.
+        """
         self._spawn(self.informers.run(), "informers")
         self._spawn(self._recorder.run(), "events")
-        self._takes = True
+        self._applies_changes = True
         self._following = self._spawn(self.engine.stand_by(), "follow")
         await self.informers.wait_synced()
         self.engine.drain()
 
     async def lead(self) -> asyncio.Task[Any]:
-        """Schedule from now on, after `follow`. The task ends when the scheduler stops, or breaks."""
+        """Schedule from now on, after `follow`. The returned task ends when the scheduler stops or fails."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
             self._following = None
-        self._takes = True
+        self._applies_changes = True
         task = self._spawn(self.engine.run(), "engine")
         _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
         return task
@@ -152,13 +160,16 @@ class Scheduler:
     async def reload(
         self, config: Path | str | Configuration | None, plugins: Iterable[type[Plugin]] = ()
     ) -> None:
-        """Go on by another configuration, after `follow` or `start`. Returns when pods are scheduled by it; a
-        MoorageError says why they cannot be, and then the present one stays."""
+        """Replace the configuration, after `follow` or `start`.
+
+        Returns when pods are scheduled by the new one. Raises MoorageError and keeps the current one if it
+        cannot be used.
+        """
         configuration = _configuration(config, plugins, self._discover)
         await self.informers.extend(configuration.resources())
         made = make_extenders(configuration.config.extenders, self.clock, self._metrics)
-        given = configuration.config, configuration.profiles, configuration.registry
-        await reloading.reload(self.engine, *given, made)
+        source = configuration.config, configuration.profiles, configuration.registry
+        await reloading.reload(self.engine, *source, made)
         self.configuration = configuration
         _log.info(1, "Reloaded the configuration", profiles=" ".join(self.engine.profiles))
 
@@ -169,8 +180,10 @@ class Scheduler:
         return task
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Stop scheduling, drain sent binds and events, stop the informers. Binds are waited for `grace`
-        seconds at most, events a quarter of that."""
+        """Stop scheduling, finish sent binds and events, and stop the informers.
+
+        Waits at most `grace` seconds for binds and a quarter of that for events.
+        """
         await self.engine.stop(grace)
         await self._recorder.flush(grace / 4)
         await self.informers.stop()
@@ -190,17 +203,17 @@ class Scheduler:
 
 
 def _configuration(
-    given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]], discover: bool
+    source: Path | str | Configuration | None, plugins: Iterable[type[Plugin]], discover: bool
 ) -> Configuration:
-    match given:
+    match source:
         case Configuration():
-            return given
+            return source
         case Path():
-            return configure_file(given, plugins=plugins, discover=discover)
+            return configure_file(source, plugins=plugins, discover=discover)
         case None:
             return configure(EMPTY, plugins=plugins, discover=discover)
         case str():
-            return configure(given, plugins=plugins, discover=discover)
+            return configure(source, plugins=plugins, discover=discover)
 
 
 def _count_malformed(metrics: SchedulerMetrics | None) -> OnMalformed | None:
@@ -211,4 +224,4 @@ def _count_malformed(metrics: SchedulerMetrics | None) -> OnMalformed | None:
 
 def _report(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("A part of the scheduler ended", error=error, stack=True, part=task.get_name())
+        _log.error("A task of the scheduler failed", error=error, stack=True, task=task.get_name())

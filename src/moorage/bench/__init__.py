@@ -1,1 +1,1 @@
-"""Benchmarks: how long the engine takes for a pod, in multiples of a bare kernel on the same machine."""
+"""Benchmarks: the time of the engine per pod, in multiples of a bare kernel on the same machine."""

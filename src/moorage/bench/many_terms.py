@@ -1,5 +1,7 @@
-"""Workloads of pods with very many terms, none of which another pod has: what one tenant can make all others
-wait for."""
+"""Workloads of pods with very many terms that no other pod has.
+
+One tenant can create such pods and make all others wait.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,17 @@ from typing import Any
 
 from moorage.api.node import HOSTNAME
 from moorage.api.resources import NAMESPACES
-from moorage.bench.world import World, make
+from moorage.bench.world import BenchWorld, raw_pod
 
 Pods = Iterator[dict[str, Any]]
 
 
-def _terms(spec: Callable[[str], dict[str, Any]]) -> Callable[[World], Pods]:
-    """A workload of the pods that `spec(name)` describes."""
+def _terms(spec: Callable[[str], dict[str, Any]]) -> Callable[[BenchWorld], Pods]:
+    """Return a workload of the pods that `spec(name)` describes."""
 
-    def pods(world: World) -> Pods:
+    def pods(world: BenchWorld) -> Pods:
         for i in count():
-            yield make(f"terms-{i}", cpu=5, memory=5, labels={"app": f"terms-{i}"}, **spec(f"terms-{i}"))
+            yield raw_pod(f"terms-{i}", cpu=5, memory=5, labels={"app": f"terms-{i}"}, **spec(f"terms-{i}"))
 
     return pods
 
@@ -64,8 +66,8 @@ def tolerations(name: str) -> dict[str, Any]:
     return {"tolerations": [{"key": f"{name}-{j}", "operator": "Exists"} for j in range(500)]}
 
 
-def namespaces(world: World) -> Pods:
-    """1,000 namespaces; a term of each pod is about those that a selector of its own matches."""
+def namespaces(world: BenchWorld) -> Pods:
+    """Create 1,000 namespaces, and pods with a term over the namespaces that their own selector matches."""
     spaces = (
         {"metadata": {"name": f"ns-{i}", "uid": f"ns-{i}", "labels": {"n": f"{i}"}}} for i in range(1000)
     )

@@ -1,8 +1,8 @@
-"""Blocks of pods between blocks of the kernel, so that both see the same machine.
+"""Time blocks of pods between blocks of the kernel, so that both see the same machine.
 
-The kernel is the yardstick: the arithmetic of one plain pod over all nodes, in plain NumPy, and nothing else:
-three-resource filter, LeastAllocated, balance with and without the pod, `where`, `argmax`; int64 with
-temporaries. Machines differ, so results are given in multiples of it.
+The kernel is the yardstick: the arithmetic for one plain pod over all nodes in NumPy (filter by three
+resources, LeastAllocated, balance with and without the pod, `where`, `argmax`; int64 with temporaries).
+Machines differ, so results are given in multiples of it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure
-from moorage.app.gc_tuning import collected_as_when_running
-from moorage.bench.workloads import Workload
-from moorage.bench.world import World
+from moorage.app.gc_tuning import production_gc
+from moorage.bench.workloads import EngineWorkload
+from moorage.bench.world import BenchWorld
 from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import FloatArray, IntArray
 from moorage.runtime.attempt import Attempt
@@ -32,7 +32,7 @@ from moorage.scheduler.failing import Failure
 
 
 class Kernel:
-    """One call is one bare evaluation of `nodes` nodes."""
+    """A bare evaluation of `nodes` nodes per call."""
 
     def __init__(self, nodes: int, seed: int = 0) -> None:
         draw = random.Random(seed)
@@ -65,14 +65,14 @@ def _column(values: Iterable[int]) -> IntArray:
 
 POD_BLOCK, KERNEL_BLOCK = 25, 15
 SHORT_BLOCK = 5
-"""Pods between two blocks of the kernel where each takes milliseconds: machines change their speed."""
+"""Pods per block if each takes milliseconds, because machines change their speed."""
 CHECK_EVERY = 100
-"""One placement in so many is compared with a fresh evaluation."""
+"""One placement in this many is compared with a fresh evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """One workload's figures. A pod counts from pop to assume, its record included."""
+class EngineResult:
+    """The figures of one workload. A pod is timed from pop to assume, including its record."""
 
     workload: str
     nodes: int
@@ -82,30 +82,30 @@ class Result:
     p99_us: float
     kernel_us: float
     multiple: float
-    """Median over blocks of (median pod of the block / median kernel on both sides of it)."""
+    """Median over blocks of (median pod of the block / median kernel before and after it)."""
     pods_per_second: float
     rss_mb: float
     checked: int
-    """Placements that a fresh evaluation confirmed."""
+    """Number of placements that a fresh evaluation confirmed."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class Mismatch(MoorageError):
-    """The engine placed a pod elsewhere than a fresh evaluation would."""
+    """The engine chose another node than a fresh evaluation."""
 
 
 class Unplaced(MoorageError):
-    """A pod of a schedulable workload was not placed: the profile refuses it."""
+    """A pod of a schedulable workload was not scheduled, because the profile rejects it."""
 
 
 class Measurement:
-    """One workload on one world, scheduled by the first profile of a configuration or by the default one."""
+    """One workload on one world, with the first profile of a configuration or the default one."""
 
     def __init__(
         self,
-        workload: Workload,
+        workload: EngineWorkload,
         nodes: int,
         pods: int,
         measure: int,
@@ -119,7 +119,7 @@ class Measurement:
         self.measure = workload.attempts or measure
         if configured is None and workload.config:
             configured = configure(workload.config, discover=False)
-        self.world = World(
+        self.world = BenchWorld(
             nodes,
             self.running,
             seed=seed,
@@ -132,22 +132,22 @@ class Measurement:
         self._pods = workload.pods(self.world)
         self.checked = 0
 
-    async def run(self, progress: Callable[[int], None]) -> Result:
-        with collected_as_when_running():
+    async def run(self, progress: Callable[[int], None]) -> EngineResult:
+        with production_gc():
             for _ in range(self.workload.warm_up):
-                await self._one()
+                await self._schedule_one()
                 self.kernel()
-            kernels, blocks = [self._kernels()], []
-            for size in self._sizes():
-                blocks.append(await self._block(size, progress))
-                kernels.append(self._kernels())
+            kernels, blocks = [self._kernel_block()], []
+            for size in self._block_sizes():
+                blocks.append(await self._pod_block(size, progress))
+                kernels.append(self._kernel_block())
         times = [t for block in blocks for t in block]
         ratios = [
             statistics.median(block) / statistics.median(before + after)
             for block, (before, after) in zip(blocks, pairwise(kernels), strict=True)
         ]
         median = statistics.median(times)
-        return Result(
+        return EngineResult(
             self.workload.name,
             self.world.nodes,
             self.running,
@@ -161,51 +161,51 @@ class Measurement:
             self.checked,
         )
 
-    def _sizes(self) -> Iterator[int]:
+    def _block_sizes(self) -> Iterator[int]:
         remaining, size = self.measure, SHORT_BLOCK if self.workload.attempts else POD_BLOCK
         while remaining > 0:
             yield min(size, remaining)
             remaining -= size
 
-    async def _block(self, size: int, progress: Callable[[int], None]) -> list[int]:
+    async def _pod_block(self, size: int, progress: Callable[[int], None]) -> list[int]:
         times = []
         for _ in range(size):
-            times.append(await self._one())
+            times.append(await self._schedule_one())
         progress(size)
         return times
 
-    def _kernels(self) -> list[int]:
-        return [self._kernel() for _ in range(KERNEL_BLOCK)]
+    def _kernel_block(self) -> list[int]:
+        return [self._time_kernel() for _ in range(KERNEL_BLOCK)]
 
-    def _kernel(self) -> int:
+    def _time_kernel(self) -> int:
         began = time.perf_counter_ns()
         self.kernel()
         return time.perf_counter_ns() - began
 
-    async def _one(self) -> int:
-        """One pod: enqueued outside the clock, popped and placed inside it, confirmed outside again."""
+    async def _schedule_one(self) -> int:
+        """Time one pod from pop to placement. Enqueueing and confirming are not timed."""
         world, engine = self.world, self.world.engine
         world.enqueue(next(self._pods))
-        expected = await self._fresh() if self._due() else None
+        expected = await self._evaluate_afresh() if self._is_check_due() else None
         began = self.timer()
         info = engine.queue.pop()
         if info is None:
-            raise Unplaced("a pod did not reach the active queue: PreEnqueue refuses it")
+            raise Unplaced("a pod did not reach the active queue, because PreEnqueue rejects it")
         result = await engine.cycle.run(info, world.profile)
         took = self.timer() - began
         self._settle(info, result, expected)
         return took
 
-    def _due(self) -> bool:
-        # A sample of the nodes depends on where the last one ended.
+    def _is_check_due(self) -> bool:
+        # With sampling, the result depends on where the last search ended.
         return (
             self.workload.schedulable
             and not self.world.profile.samples
             and len(self.world.engine.cache) % CHECK_EVERY == 0
         )
 
-    async def _fresh(self) -> str:
-        """Where the next pod would go without anything remembered."""
+    async def _evaluate_afresh(self) -> str:
+        """Return the node of the next pod, chosen without cached results."""
         info = next(info for info, _ in self.world.engine.queue.pending)
         attempt = Attempt(QueuedPod(info.pod, 0.0), self.world.profile, self.world.engine.services.nodes())
         await NodeChooser().choose(attempt)
@@ -215,19 +215,21 @@ class Measurement:
         engine = self.world.engine
         if isinstance(result, Failure):
             if self.workload.schedulable:
-                raise Unplaced(f"{info.key} was not placed: {result.message}")
+                raise Unplaced(f"{info.key} was not scheduled: {result.message}")
             engine.queue.done(info.uid)
             engine.queue.delete(info.pod)
             return
         if expected is not None:
             if expected != result.node:
-                raise Mismatch(f"{info.key} went to {result.node}, a fresh evaluation says {expected}")
+                raise Mismatch(
+                    f"{info.key} was placed on {result.node}, but a fresh evaluation chose {expected}"
+                )
             self.checked += 1
-        self.world.finish(info, result.node)
+        self.world.confirm(info, result.node)
 
 
 def rss_mb() -> float:
-    """Resident memory of this process now, in MB; the peak where the system does not tell."""
+    """Return the resident memory of this process in MB, or its peak if the system has no figure."""
     try:
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[1]) * resource.getpagesize() / 1e6

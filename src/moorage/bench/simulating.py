@@ -1,4 +1,4 @@
-"""How fast simulations are: many pods at once, and a day of short ones."""
+"""The speed of simulations: many pods at once, and a day of short ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS, AnyObject
 from moorage.app.configuration import configure
-from moorage.bench.world import make
+from moorage.bench.world import raw_pod
 from moorage.sim.loading import read_scenario
 from moorage.sim.objects import node
 from moorage.sim.scenario import NodeShape
@@ -28,32 +28,31 @@ DAY = 86_400
 ZONES = 10
 CPUS, MEMORY = "16", "64Gi"
 
-
-WHAT = {"plain": "at once, each another template", "day": "short pods of a day"}
+DESCRIPTIONS = {"plain": "all at once, one template each", "day": "short pods over a day"}
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """One simulation's figures."""
+    """The figures of one simulation."""
 
     workload: str
     nodes: int
     pods: int
-    """That were scheduled."""
+    """Number of scheduled pods."""
     virtual_seconds: float
     seconds: float
     cpu_seconds: float
-    """Fewer than `seconds` on a machine that does other work as well."""
+    """Less than `seconds` on a machine that does other work as well."""
     pods_per_second: float
     peak_rss_mb: float
-    """Of the process so far."""
+    """Peak memory of the process so far."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class PlainPods:
-    """Implements `Workload`: pods at once, of which every one is another template."""
+    """Pods that arrive at once, each with its own template. Implements `Workload`."""
 
     settings = Settings()
 
@@ -69,12 +68,12 @@ class PlainPods:
         random = Random(seed)
         for number in range(self._pods):
             cpu, memory = random.randrange(50, 400), random.randrange(50, 1000)
-            raw = make(f"plain-{number}", cpu=cpu, memory=memory, labels={"app": f"app-{number}"})
+            raw = raw_pod(f"plain-{number}", cpu=cpu, memory=memory, labels={"app": f"app-{number}"})
             yield 0.0, AddObject(decoding.convert(PODS, raw))
 
 
 def day(nodes: int, pods: int) -> Workload:
-    """Short pods over a day, of three kinds, beside services that stay."""
+    """Return a workload of services that stay and three kinds of short pods over a day."""
     rate = pods / DAY
     text = f"""
     duration: 24h
@@ -94,7 +93,7 @@ def day(nodes: int, pods: int) -> Workload:
 def measure(
     name: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
 ) -> SimulationResult:
-    """Run it once, by the default profile; its result goes to a folder that is removed."""
+    """Run the workload once with the default profile. Its results go to a temporary folder."""
     shown = 0
 
     def on_progress(_: float, tally: RunTally) -> None:
@@ -107,7 +106,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
         result = simulation.run(Path(folder), on_progress=on_progress)
     if result["pending"]:
-        raise MoorageError(f"{result['pending']:g} pods found no node: say more --nodes, or fewer pods")
+        raise MoorageError(f"{result['pending']:g} pods found no node; use more --nodes or fewer pods")
     scheduled = int(result["scheduled"])
     return SimulationResult(
         name,

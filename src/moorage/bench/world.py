@@ -1,4 +1,4 @@
-"""A cluster in memory for benchmarks: nodes, running pods, and the engine on them without any API."""
+"""A cluster in memory for benchmarks: nodes, running pods, and an engine without an API server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from moorage.scheduler.engine import Engine
 ZONES = 10
 
 
-class World:
-    """The engine with a cluster of the given size; deterministic for a seed."""
+class BenchWorld:
+    """An engine with a cluster of the given size; deterministic for a seed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class World:
         load(self.engine, (Change(resource, None, obj, initial=True) for obj in objects))
 
     def remove(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
-        """Deliver that objects are gone."""
+        """Deliver the deletion of objects."""
         load(self.engine, (Change(resource, decoding.convert(resource, item), None) for item in raw))
 
     def _node(self, i: int) -> dict[str, Any]:
@@ -70,25 +70,28 @@ class World:
         return node
 
     def _running(self, pods: int, per_node: int) -> Iterator[dict[str, Any]]:
-        """Four pods a node as a rule. More of them are smaller, so that nodes are no fuller: what grows with
-        the number of pods shall be seen, not what full nodes cost."""
+        """Yield running pods, normally four per node.
+
+        If there are more, they are smaller, so that nodes are not fuller: the benchmark measures the cost of
+        pods, not of full nodes.
+        """
         share = 1.0 if per_node else min(1.0, 4 * self.nodes / max(pods, 1))
         for i in range(pods):
             row = i // per_node if per_node else self.random.randrange(self.nodes)
             cpu = int(self.random.choice((100, 200, 400)) * share)
             memory = int(self.random.choice((128, 256, 512)) * share)
-            pod = make(f"running-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{i % 500}"})
+            pod = raw_pod(f"running-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{i % 500}"})
             pod["spec"]["nodeName"] = f"node-{row % self.nodes}"
             pod["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
             yield pod
 
     def enqueue(self, raw: dict[str, Any]) -> None:
-        """A pending pod of the profile, as the informer would deliver it."""
+        """Deliver a pending pod of the profile, as the informer would."""
         raw["spec"]["schedulerName"] = self.profile.name
         self.put(PODS, [raw])
 
-    def finish(self, info: QueuedPod, node: str) -> None:
-        """The watch event of the binding: the pod is confirmed on its node."""
+    def confirm(self, info: QueuedPod, node: str) -> None:
+        """Deliver the watch event of the binding, which confirms the pod on its node."""
         self.engine.queue.done(info.uid)
         cached = self.engine.cache.get(info.uid)
         bound: Pod | None = cached.pod if cached else None
@@ -97,12 +100,12 @@ class World:
             self.engine.drain()
 
 
-def meta(name: str) -> dict[str, str]:
-    """Of an object in the namespace default."""
+def raw_meta(name: str) -> dict[str, str]:
+    """Return the metadata of an object in the namespace default."""
     return {"name": name, "namespace": "default", "uid": name}
 
 
-def make(
+def raw_pod(
     name: str,
     *,
     cpu: int = 100,
@@ -112,7 +115,7 @@ def make(
     owner: str = "",
     **spec: Any,
 ) -> dict[str, Any]:
-    """A pod as an API server would send it; `cpu` in milli-units, `memory` in Mi."""
+    """Return a pod as the API server would send it; `cpu` in milli-units, `memory` in Mi."""
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
     owners = [
         {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": owner, "uid": owner, "controller": True}

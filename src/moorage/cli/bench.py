@@ -16,9 +16,9 @@ from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
 from moorage.app.configuration import Configuration, plugin_folders
 from moorage.bench import simulating
-from moorage.bench.measuring import Measurement, Result
+from moorage.bench.measuring import EngineResult, Measurement
 from moorage.bench.simulating import SimulationResult
-from moorage.bench.workloads import WORKLOADS, Workload
+from moorage.bench.workloads import WORKLOADS, EngineWorkload
 from moorage.cli import options
 from moorage.cli.options import configured
 from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
@@ -114,7 +114,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     for result in results:
         table.add_row(
             result.workload,
-            simulating.WHAT[result.workload],
+            simulating.DESCRIPTIONS[result.workload],
             str(result.pods),
             format_duration(round(result.virtual_seconds)),
             f"{result.seconds:.1f}",
@@ -125,7 +125,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     return table
 
 
-def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload, ...]:
+def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[EngineWorkload, ...]:
     """Import the workloads of a module; the built-in ones can be named beside them."""
     look_in(plugin_folders(plugin_path) if plugin_path else current_folder())
     try:
@@ -135,7 +135,7 @@ def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload,
     return tuple(found)
 
 
-def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
+def _choose(names: list[str], offered: tuple[EngineWorkload, ...]) -> list[EngineWorkload]:
     known = {workload.name: workload for workload in (*WORKLOADS, *offered)}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -144,8 +144,8 @@ def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
 
 
 def _measure(
-    workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
-) -> Result:
+    workload: EngineWorkload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
+) -> EngineResult:
     with progress_bar(workload.name, workload.attempts or measure) as advance:
         try:
             measurement = Measurement(workload, nodes, pods, measure, seed, own)
@@ -163,7 +163,7 @@ def progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.advance(task, done)
 
 
-def _table(results: list[Result], workloads: list[Workload]) -> Table:
+def _table(results: list[EngineResult], workloads: list[EngineWorkload]) -> Table:
     table = Table(title=f"{max(result.nodes for result in results)} nodes, one core" if results else None)
     for heading in ("workload", "description"):
         table.add_column(heading)
@@ -172,7 +172,7 @@ def _table(results: list[Result], workloads: list[Workload]) -> Table:
     for result, workload in zip(results, workloads, strict=True):
         table.add_row(
             result.workload,
-            workload.what,
+            workload.description,
             str(result.pods),
             f"{result.median_us:.0f}",
             f"{result.p99_us:.0f}",

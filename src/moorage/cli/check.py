@@ -70,7 +70,7 @@ def _load(file: Path, plugins: Iterable[str], output: Form) -> Configuration:
         here = current_folder()
         named = [find_plugin(reference, here) for reference in plugins]
         found = configure_file(file, plugins=named, folders=here)
-        if mistakes := checks.mistakes(found):
+        if mistakes := checks.find_mistakes(found):
             raise ConfigError(mistakes, str(file))
         return found
     except ConfigError as error:
@@ -97,7 +97,7 @@ def _write(configuration: Configuration, target: str) -> None:
 def _print(configuration: Configuration, file: Path) -> None:
     for note in configuration.config.notes:
         line(f"note: {note}", style="yellow")
-    for warning in checks.warnings(configuration):
+    for warning in checks.find_warnings(configuration):
         line(f"warning: {warning}", style="bold yellow")
     for profile in configuration.profiles:
         print_profile(profile)
@@ -107,7 +107,7 @@ def _print(configuration: Configuration, file: Path) -> None:
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
     """Return what `_print` prints, as data."""
-    return {"source": str(file), "problems": [], **checks.described(configuration)}
+    return {"source": str(file), "problems": [], **checks.describe(configuration)}
 
 
 OWN = "*"
@@ -121,7 +121,7 @@ def print_profile(profile: ResolvedProfile) -> None:
     out.print(_points(profile))
     if any(not ref.default for refs in profile.points.values() for ref in refs):
         line(f"{OWN} enabled in the file")
-    args = checks.shown_args(profile)
+    args = checks.plugin_args_of(profile)
     if args:
         out.print(_args(args))
     if profile.missing:

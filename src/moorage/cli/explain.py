@@ -11,7 +11,7 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import configure
-from moorage.app.gc_tuning import nothing_collected
+from moorage.app.gc_tuning import gc_paused
 from moorage.app.offline import question_engine
 from moorage.cli import explain_server, options
 from moorage.cli.explain_server import score_table
@@ -71,7 +71,7 @@ def explain(
         return
     own = configured(config, profile, plugins, plugin_path) or configure()
     try:
-        with nothing_collected():
+        with gc_paused():
             cluster = read(own, kubeconfig, context, snapshot)
             engine = question_engine(own, cluster.changes())
         found = find_pod(engine, name, namespace or cluster.namespace)

@@ -102,7 +102,7 @@ def configured_by(
     try:
         folders = plugin_folders(plugin_path) if plugin_path else current_folder()
         named = [find_plugin(reference, folders) for reference in plugins or ()]
-        return configure_file(config, plugins=named, folders=folders).only(profile)
+        return configure_file(config, plugins=named, folders=folders).with_one_profile(profile)
     except MoorageError as error:
         fail(str(error))
 

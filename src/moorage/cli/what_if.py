@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
-from moorage.app.gc_tuning import nothing_collected
+from moorage.app.gc_tuning import gc_paused
 from moorage.app.offline import question_engine
 from moorage.cli import options
 from moorage.cli.explain import UNSCHEDULABLE, refusals
@@ -83,13 +83,13 @@ def what_if(
         own = configured_as(given, scheduler)
         if with_config is not None:
             other = configured_by(with_config, profile, plugins, plugin_path)
-            with nothing_collected():
+            with gc_paused():
                 cluster = read(own, kubeconfig, context, snapshot, scheduler)
                 engine = question_engine(other, cluster.changes())
             _show_elsewhere(asyncio.run(placed_elsewhere(engine)), output)
             return
         manifests = [manifest for file in files or () for manifest in read_manifest(file)]
-        with nothing_collected():
+        with gc_paused():
             copied = ClusterCopy(read(own, kubeconfig, context, snapshot, scheduler), own)
         with copied as copy:
             if add_nodes:

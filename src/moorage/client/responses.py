@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.api import decoding
 from moorage.api.errors import ApiError, BadAnswer, ObjectError, from_status
-from moorage.api.meta import ListMeta, Object, Record, Status
+from moorage.api.meta import ApiStatus, ListMeta, Object, Record
 from moorage.api.resources import AnyObject, Resource, Unstructured
 from moorage.client.pacing import MAX_RETRY_AFTER
 from moorage.client.transport import HttpRequest
@@ -54,7 +54,7 @@ class Answer:
 
 
 _envelope = msgspec.json.Decoder(Envelope)
-_status = msgspec.json.Decoder(Status)
+_status = msgspec.json.Decoder(ApiStatus)
 _type = msgspec.json.Decoder(_Type)
 
 
@@ -124,12 +124,12 @@ def malformed(resource: Resource, error: ObjectError) -> Malformed:
     return Malformed(error.object.removeprefix(f"{resource.kind} "), str(error))
 
 
-def _status_of(body: bytes) -> Status:
+def _status_of(body: bytes) -> ApiStatus:
     try:
         status = _status.decode(body)
     except _UNREADABLE:
-        return Status()
-    return status if status.kind == "Status" else Status()
+        return ApiStatus()
+    return status if status.kind == "Status" else ApiStatus()
 
 
 def _kind_of(body: bytes, request: HttpRequest) -> str:

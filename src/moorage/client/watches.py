@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.api import decoding
 from moorage.api.errors import BadAnswer, ObjectError, from_status
-from moorage.api.meta import Record, Status
+from moorage.api.meta import ApiStatus, Record
 from moorage.api.resources import Resource, Unstructured
 from moorage.client import responses
 from moorage.framework.ports import BOOKMARK, WatchEvent
@@ -87,7 +87,7 @@ class Stranger:
 
 _raw_event = msgspec.json.Decoder(_RawEvent)
 _head = msgspec.json.Decoder(_Head)
-_status = msgspec.json.Decoder(Status)
+_status = msgspec.json.Decoder(ApiStatus)
 
 
 def reader(resource: Resource) -> Callable[[bytes], WatchEvent]:
@@ -142,8 +142,8 @@ def _head_of(raw: msgspec.Raw) -> _Head:
         return _Head()
 
 
-def _error_status(raw: msgspec.Raw) -> Status:
+def _error_status(raw: msgspec.Raw) -> ApiStatus:
     try:
         return _status.decode(raw)
     except _UNREADABLE:
-        return Status(code=500, message=f"an error that cannot be read: {responses.shown(bytes(raw))}")
+        return ApiStatus(code=500, message=f"an error that cannot be read: {responses.shown(bytes(raw))}")

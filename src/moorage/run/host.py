@@ -14,7 +14,7 @@ from moorage.api.resources import NODES, PODS
 from moorage.app import gc_tuning
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
-from moorage.app.reloading import Reloader, Source
+from moorage.app.reloading import ConfigurationSource, Reloader
 from moorage.app.scheduler import Scheduler
 from moorage.client.credentials import Credentials
 from moorage.client.http_client import HttpClient
@@ -61,7 +61,11 @@ class SchedulerHost:
             self._signals = Signals(on_first, self.watchdog, on_hangup)
 
     def make_scheduler(
-        self, client: HttpClient, configuration: Configuration, source: Source | None = None, **more: Any
+        self,
+        client: HttpClient,
+        configuration: Configuration,
+        source: ConfigurationSource | None = None,
+        **more: Any,
     ) -> Scheduler:
         """Create the scheduler, and the reloader if its configuration has a source."""
         self.client = client

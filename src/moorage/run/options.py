@@ -25,7 +25,7 @@ from moorage.app.configuration import (
     plugin_folders,
     read_file,
 )
-from moorage.app.reloading import SENT, Source
+from moorage.app.reloading import SENT, ConfigurationSource
 from moorage.client import connection
 from moorage.config import ConvertedPolicy, convert_policy
 from moorage.config.gates import DEFAULT_GATES, GATES, FeatureGates
@@ -85,7 +85,7 @@ class RunOptions:
     flags: Mapping[str, str] = field(default_factory=dict)
     """Every flag with its value, for /flagz."""
     disabled_metrics: Sequence[str] = ()
-    source: Source | None = None
+    source: ConfigurationSource | None = None
     """Where the configuration is reloaded from when it changes; None if it never does."""
 
 
@@ -110,7 +110,7 @@ def configuration_of(
     else:
         found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
     if name := flags.given.get("scheduler-name"):
-        found = found.named(name)
+        found = found.with_scheduler_name(name)
     config = found.config
     changed = {} if flags.has("config") else flags.options("connection", given=True)
     client_connection = structs.replace(config.client_connection, **changed)
@@ -172,7 +172,7 @@ def options_of(flags: Flags) -> RunOptions:
     )
 
 
-def _source(flags: Flags) -> Source | None:
+def _source(flags: Flags) -> ConfigurationSource | None:
     """Return where the configuration is reloaded from: its file, or on request a Policy in a ConfigMap. A
     configuration that is sent is read with the same flags."""
     files = [Path(path) for name in ("config", "policy-config-file") if (path := flags.text(name))]
@@ -180,7 +180,7 @@ def _source(flags: Flags) -> Source | None:
     changes = flags.boolean("allow-configuration-changes")
     if not files and not plugins and not flags.text("policy-configmap") and not changes:
         return None
-    return Source(
+    return ConfigurationSource(
         lambda: configuration_of(flags),
         tuple(files),
         plugins,

@@ -25,7 +25,7 @@ from moorage.runtime.preemption.budgets import ClusterBudgets
 from moorage.runtime.preemption.search import CandidateSearch
 from moorage.runtime.preemption.trial import NodesWithoutVictims
 from moorage.runtime.profile import Profile
-from moorage.state.overlay import DryRunRows
+from moorage.state.overlay import OverlayRows
 
 
 class DryRunChange(NamedTuple):
@@ -34,7 +34,7 @@ class DryRunChange(NamedTuple):
     added: bool
     pod: Pod
 
-    def apply(self, row: DryRunRows) -> None:
+    def apply(self, row: OverlayRows) -> None:
         (row.add_pod if self.added else row.remove_pod)(0, self.pod)
 
 
@@ -55,7 +55,7 @@ class Session:
         self._profile = profile
         self._order: list[tuple[str, DryRunChange]] = []
         self._changes: Changes = {}
-        self._rows: dict[str, tuple[tuple[DryRunChange, ...], DryRunRows]] = {}
+        self._rows: dict[str, tuple[tuple[DryRunChange, ...], OverlayRows]] = {}
         """Node → changes and its row after them, for all trials that see just these."""
         self._placed: set[str] = set()
         """UIDs of the pods that were added: their nominations do not count beside them."""
@@ -72,14 +72,14 @@ class Session:
         self._order.append((node_name, change))
         self._changes[node_name] = (*self._changes.get(node_name, ()), change)
 
-    def row(self, node_name: str, changes: tuple[DryRunChange, ...]) -> DryRunRows:
+    def row(self, node_name: str, changes: tuple[DryRunChange, ...]) -> OverlayRows:
         """The node's row after these changes; shared, so it must not be changed."""
         found = self._rows.get(node_name)
         if found is None or found[0] is not changes:
             found = self._rows[node_name] = changes, self.copied(node_name, changes)
         return found[1]
 
-    def copied(self, node_name: str, changes: tuple[DryRunChange, ...]) -> DryRunRows:
+    def copied(self, node_name: str, changes: tuple[DryRunChange, ...]) -> OverlayRows:
         """A row of one's own."""
         row = self._profile.services.dry_run_rows((node_name,))
         for change in changes:
@@ -154,7 +154,7 @@ class PodTrial:
         self._pod = pod
         self._changes = changes
         self._inside = inside
-        self._rows: dict[str, DryRunRows] = {}
+        self._rows: dict[str, OverlayRows] = {}
         """Nodes that this trial itself has changed, one row each."""
         self.state = state
         self.status = status

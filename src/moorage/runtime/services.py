@@ -33,7 +33,7 @@ from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRec
 from moorage.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
 from moorage.state.cluster import ClusterState
 from moorage.state.indexes import Indexes, ObjectIndexes
-from moorage.state.overlay import DryRunRows
+from moorage.state.overlay import OverlayRows
 from moorage.telemetry import logs
 
 
@@ -48,7 +48,7 @@ class Services:
     nominator: Nominator
     nodes: Callable[[], Nodes]
     """The live nodes, in snapshot order."""
-    dry_run_rows: Callable[[Sequence[str]], DryRunRows]
+    dry_run_rows: Callable[[Sequence[str]], OverlayRows]
     """Copies of the rows of these nodes."""
     lister: Callable[[Resource], Lister]
     cluster: ClusterState

@@ -24,7 +24,7 @@ from moorage.framework.ports import Change, EventRecorder, Served
 from moorage.queue.changes import node_changes, pod_changes
 from moorage.runtime.services import WaitingPods
 from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
-from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.cache import CacheOutcome, ClusterCache
 from moorage.state.stores import Stores
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import SchedulerMetrics
@@ -130,7 +130,7 @@ class Handlers:
             return [Wake(events.ASSIGNED_POD_DELETE, pod)]
         if place is PodStage.GONE or not self._serves(pod):
             return []
-        self._cache.expect_no_more(pod.uid)
+        self._cache.forget_expected(pod.uid)
         if bound is not None:
             return [Remove(bound)]
         return [Remove(pod), *self._pending_deleted(pod)]
@@ -146,10 +146,10 @@ class Handlers:
 
     def _assigned_added(self, pod: Pod) -> list[Instruction]:
         added = self._cache.add_pod(pod)
-        if added is Outcome.ADDED or added is Outcome.MOVED:
+        if added is CacheOutcome.ADDED or added is CacheOutcome.MOVED:
             self._foreign = pod
         instructions: list[Instruction] = [Wake(events.ASSIGNED_POD_ADD, None, pod)]
-        if added is Outcome.MOVED:
+        if added is CacheOutcome.MOVED:
             # Another scheduler bound the pod elsewhere, so the space reserved here is free again.
             instructions.append(Wake(events.ASSIGNED_POD_DELETE, pod))
         return instructions

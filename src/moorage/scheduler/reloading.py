@@ -63,7 +63,7 @@ def _swap(engine: Engine, new: Generation, config: KubeSchedulerConfiguration) -
     engine.profiles.update(new.profiles)
     engine.hooks.forget()
     engine.cycle.chooser.reuse.clear()
-    engine.cache.table.forget_computed()
+    engine.cache.table.forget_derived()
     _let_go(engine)
     sort_by(engine.queue, next(iter(new.profiles.values())))
     engine.queue.reconfigure(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
@@ -79,7 +79,7 @@ def _let_go(engine: Engine) -> None:
         if location.place != INFLIGHT and not engine.hooks.serves(info.pod)
     ]
     for pod in orphans:
-        engine.cache.expect_no_more(pod.uid)
+        engine.cache.forget_expected(pod.uid)
         engine.queue.delete(pod)
         engine.failures.leave(pod)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Unstructured
 from moorage.app.configuration import Configuration, configure, configure_file
-from moorage.app.gc_tuning import collected_as_when_running
+from moorage.app.gc_tuning import production_gc
 from moorage.framework.points import Plugin
 from moorage.framework.ports import EventRecorder
 from moorage.scheduler.assembly import assemble
@@ -125,7 +125,7 @@ class Simulation:
             with ExitStack() as stack:
                 if record is not None:
                     cluster.post = stack.enter_context(ChangeRecorder(record, clock, cluster.post)).post
-                stack.enter_context(collected_as_when_running())
+                stack.enter_context(production_gc())
                 loop.run_until_complete(driver.run(self.workload, self.seed))
         finally:
             finish(loop)

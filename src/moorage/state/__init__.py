@@ -1,1 +1,1 @@
-"""What the scheduler knows of the cluster: object stores, the pod cache and the NodeTable."""
+"""The scheduler's view of the cluster: object stores, the pod cache and the NodeTable."""

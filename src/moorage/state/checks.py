@@ -1,13 +1,13 @@
-"""The cache counted anew, from its own pods or from the API server's: what `validate` and `compare` report.
+"""Recount the cache from its own pods or from the API server's, for `validate` and `compare`.
 
-Slow and plain on purpose: nothing here shares code with what it checks, except the demand of a pod.
+The code is slow and simple on purpose. It shares nothing with the code it checks, except the demand of a pod.
+See pkg/scheduler/backend/cache/debugger/comparer.go of Kubernetes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -15,23 +15,13 @@ from moorage.api.requests import CPU, MEMORY, PODS
 from moorage.state.columns import clamp
 from moorage.state.node_columns import taint_class
 from moorage.state.node_table import NodeTable
-from moorage.state.pod_entry import Demand
+from moorage.state.pod_entry import PodDemand, PodEntry
 
 Sums = dict[str, int]
 
 
-class Placed(Protocol):
-    """A pod and where it is accounted."""
-
-    node_name: str
-    assumed: bool
-
-    @property
-    def pod(self) -> Pod: ...
-
-
-def recount(table: NodeTable, pods: Iterable[Placed]) -> list[str]:
-    """Differences between the table and the pods that it should account."""
+def recount(table: NodeTable, pods: Iterable[PodEntry]) -> list[str]:
+    """Return the differences between the table and the pods that it should account."""
     expected: dict[str, list[Pod]] = defaultdict(list)
     for placed in pods:
         expected[placed.node_name].append(placed.pod)
@@ -43,9 +33,9 @@ def recount(table: NodeTable, pods: Iterable[Placed]) -> list[str]:
 
 
 def compare(
-    table: NodeTable, cached: Mapping[str, Placed], nodes: Iterable[Node], pods: Iterable[Pod]
+    table: NodeTable, cached: Mapping[str, PodEntry], nodes: Iterable[Node], pods: Iterable[Pod]
 ) -> list[str]:
-    """Differences between the cache and what the API server lists."""
+    """Return the differences between the cache and the objects that the API server lists."""
     known = {node.name: node for node in nodes}
     listed = {pod.uid: pod for pod in pods}
     problems = [f"node {name}: not cached" for name in known if name not in table]
@@ -56,21 +46,21 @@ def compare(
     return problems + _sum_problems(table, cached, listed)
 
 
-def _pod_problems(pod: Pod, cached: Placed | None) -> list[str]:
+def _pod_problems(pod: Pod, cached: PodEntry | None) -> list[str]:
     held = pod.is_assigned and not pod.is_terminal
     if cached is None:
         return [f"pod {pod.key}: not cached on {pod.spec.node_name}"] if held else []
     if pod.is_terminal:
-        return [f"pod {pod.key}: cached though {pod.status.phase}"]
+        return [f"pod {pod.key}: cached but {pod.status.phase}"]
     if not pod.is_assigned:
-        return [] if cached.assumed else [f"pod {pod.key}: cached on {cached.node_name}, not bound"]
+        return [] if cached.assumed else [f"pod {pod.key}: cached on {cached.node_name} but not bound"]
     if pod.spec.node_name != cached.node_name:
-        return [f"pod {pod.key}: cached on {cached.node_name}, bound to {pod.spec.node_name}"]
+        return [f"pod {pod.key}: cached on {cached.node_name} but bound to {pod.spec.node_name}"]
     return []
 
 
-def _sum_problems(table: NodeTable, cached: Mapping[str, Placed], listed: Mapping[str, Pod]) -> list[str]:
-    """Sums per node, where an assumed pod that the API server has unbound counts as bound."""
+def _sum_problems(table: NodeTable, cached: Mapping[str, PodEntry], listed: Mapping[str, Pod]) -> list[str]:
+    """Compare the sums per node. An assumed pod that is not bound yet counts as bound."""
     actual: dict[str, list[Pod]] = defaultdict(list)
     for pod in listed.values():
         placed = cached.get(pod.uid)
@@ -83,7 +73,7 @@ def _sum_problems(table: NodeTable, cached: Mapping[str, Placed], listed: Mappin
         have = _nonzero(table.load_on(rows[name]).requested) if name in rows else {}
         want = _sums(actual.get(name, []))[0]
         if have != want:
-            problems.append(f"node {name}: requested {have}, the API server's pods request {want}")
+            problems.append(f"node {name}: cached requests {have}, the API server's pods request {want}")
     return sorted(problems)
 
 
@@ -107,7 +97,7 @@ def _row_problems(table: NodeTable, name: str, row: int, pods: list[Pod]) -> lis
 
 
 def _listing_problems(table: NodeTable) -> list[str]:
-    """Every live node is listed once and nothing else is; what views show is what the node objects say."""
+    """Check that each live node is listed once, nothing else is, and that views match the node objects."""
     rows = table.nodes().rows.tolist()
     live = {row for name, row in table.known_rows() if name in table}
     problems = []
@@ -117,9 +107,9 @@ def _listing_problems(table: NodeTable) -> list[str]:
     for row in live:
         view = table.view(row)
         if table.node_names()[row] != view.name or classes[ids[row]] != taint_class(view.node):
-            problems.append(f"row {row}: name or taints are not those of node {view.name}")
+            problems.append(f"row {row}: name or taints differ from node {view.name}")
         wrong = [r for r, n in view.allocatable.items() if int(table.amounts.allocatable(r)[row]) != clamp(n)]
-        problems += [f"node {view.name}: allocatable column {resource}" for resource in wrong]
+        problems += [f"node {view.name}: wrong allocatable column {resource}" for resource in wrong]
     return problems
 
 
@@ -127,7 +117,7 @@ def _sums(pods: Iterable[Pod]) -> tuple[Sums, tuple[int, int]]:
     sums: Sums = defaultdict(int)
     cpu = memory = 0
     for pod in pods:
-        demand = Demand.of(pod)
+        demand = PodDemand.of(pod)
         for resource, amount in demand.requests.items():
             sums[resource] += amount
         sums[PODS] += 1

@@ -14,11 +14,11 @@ from typing import Any
 from moorage.api.resources import Resource
 from moorage.framework.handle import OnChange
 from moorage.state.cache import ClusterCache
-from moorage.state.counters import Counting
-from moorage.state.derived import Topologies
+from moorage.state.columns import Topologies
+from moorage.state.counting import LazyCounting
 from moorage.state.indexes import RowPodIndexes
 from moorage.state.node_table import NodeTable
-from moorage.state.overlay import DryRunRows
+from moorage.state.overlay import OverlayRows
 from moorage.state.stores import AssumeStore, Stores, Watcher
 from moorage.telemetry import logs
 
@@ -32,7 +32,7 @@ class ClusterState:
         self.cache = ClusterCache(self.table)
         self.pod_indexes = RowPodIndexes()
         """The pod indexes that plugins of all generations use."""
-        self.counting = Counting(self.table)
+        self.counting = LazyCounting(self.table)
         self.topologies = Topologies(self.table)
         self._assumed: dict[Resource, AssumeStore] = {}
 
@@ -44,9 +44,9 @@ class ClusterState:
         """Return the assume cache of a kind, creating it on first use."""
         return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
 
-    def dry_run_rows(self, node_names: Sequence[str]) -> DryRunRows:
+    def dry_run_rows(self, node_names: Sequence[str]) -> OverlayRows:
         """Return copies of the rows of these nodes, for a dry run."""
-        return DryRunRows(self.table, self.cache.entry, node_names)
+        return OverlayRows(self.table, self.cache.entry, node_names)
 
 
 _log = logs.get(__name__)

@@ -1,7 +1,7 @@
-"""The indexes that plugins keep over pods, nodes and other objects: built once, then changed by every event.
+"""The indexes that plugins keep over pods, nodes and other objects. Implements `framework.indexes`.
 
-Implements `framework.indexes`. The NodeTable notifies its observers of what comes and goes on which row, an
-ObjectStore of what is delivered.
+An index is built once and then updated with every event: the NodeTable notifies indexes of pods and nodes, an
+ObjectStore notifies indexes of other objects.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from moorage.api.node import Node
 from moorage.api.resources import Resource
 from moorage.framework.access import Version
 from moorage.framework.indexes import NodeKeys, ObjectKeys, PodKeys
-from moorage.state.node_table import Observers
-from moorage.state.pod_entry import NO_KEYS, PodEntry
+from moorage.state.pod_entry import NO_KEYS, Observers, PodEntry
 from moorage.state.stores import ObjectStore
 from moorage.telemetry import logs
 
@@ -25,18 +24,23 @@ _NONE: Mapping[int, Any] = MappingProxyType({})
 
 
 def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:
-    """The keys of one object. A plugin's function that raises must not tear cache and table apart: the
-    object is left out of that index, and the log says so."""
+    """Return the keys of one object.
+
+    If the plugin's function raises, the object is left out of that index and the error is logged: the cache
+    and the table must stay consistent.
+    """
     try:
         found = extract(obj)
         return found if type(found) is tuple else list(found)  # most pods have no keys: ()
     except Exception as error:
-        _log.error("An index function failed", error=error, stack=True, object=obj.key)
+        _log.error(
+            "Index function failed; left the object out of the index", error=error, stack=True, object=obj.key
+        )
         return []
 
 
 class RowPodIndex:
-    """key → {row: number of pods}; empty entries are dropped."""
+    """Key → {row: number of pods}. Empty entries are dropped."""
 
     def __init__(self, extract: PodKeys) -> None:
         self.extract = extract
@@ -66,7 +70,7 @@ class RowPodIndex:
 
 
 class RowPodIndexes:
-    """All of them as one observer of the table: most pods have no keys in any index."""
+    """All pod indexes as one observer of the table, because most pods have no keys in any of them."""
 
     def __init__(self, *indexes: RowPodIndex) -> None:
         self.kept = list(indexes)
@@ -75,7 +79,7 @@ class RowPodIndexes:
         self.kept.append(index)
 
     def drop(self, gone: Collection[RowPodIndex], entries: Iterable[tuple[int, PodEntry]]) -> None:
-        """Keep these indexes no longer; `entries` are all pods, which hold their keys in each."""
+        """Drop these indexes. `entries` are all pods, which hold their keys in each index."""
         self.kept = [index for index in self.kept if index not in gone]
         for _, entry in entries:
             if not entry.index_keys.keys().isdisjoint(gone):
@@ -83,7 +87,7 @@ class RowPodIndexes:
                 entry.index_keys = kept or NO_KEYS
 
     def prepare(self, entry: PodEntry) -> bool:
-        return any(_keys(index.extract, entry.came) for index in self.kept)
+        return any(_keys(index.extract, entry.original) for index in self.kept)
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
         for index, keys in self._keys_of(entry).items():
@@ -103,17 +107,17 @@ class RowPodIndexes:
             self.pod_added(row, new)
 
     def _keys_of(self, entry: PodEntry) -> dict[RowPodIndex, Sequence[Hashable]]:
-        """The indexes in which the pod has keys; for most pods none."""
+        """Return the indexes in which the pod has keys; most pods have none."""
         found = {}
         for index in self.kept:
-            keys = _keys(index.extract, entry.came)
+            keys = _keys(index.extract, entry.original)
             if keys:
                 found[index] = keys
         return found
 
 
 class RowNodeIndex:
-    """key → {row: value} of the live nodes."""
+    """Key → {row: value} of the live nodes."""
 
     def __init__(self, extract: NodeKeys) -> None:
         self._extract = extract
@@ -142,8 +146,11 @@ class RowNodeIndex:
 
 
 class Indexes:
-    """All indexes of the plugins of one configuration, by name. The first caller's function makes it; later
-    ones get the same. `on_pods` is the observer that the indexes of all configurations share."""
+    """The pod and node indexes of the plugins of one configuration, by name.
+
+    The first caller's function creates the index; later callers get the same one. `on_pods` is the observer
+    that the indexes of all configurations share.
+    """
 
     def __init__(self, observers: Observers, on_pods: RowPodIndexes | None = None) -> None:
         self._observers = observers
@@ -168,7 +175,7 @@ class Indexes:
         return self._nodes[name]
 
     def close(self) -> None:
-        """No index is kept up to date any more."""
+        """Stop updating the indexes."""
         if self._pods:
             self._on_pods.drop(set(self._pods.values()), self._observers.pods())
             if not self._on_pods.kept:
@@ -180,12 +187,12 @@ class Indexes:
 
 
 class KeyedObjects:
-    """key → objects; implements `framework.indexes.ObjectIndex` and observes a store."""
+    """Key → objects. Implements `framework.indexes.ObjectIndex` and observes a store."""
 
     def __init__(self, extract: ObjectKeys) -> None:
         self._extract = extract
         self._objects: dict[Hashable, dict[str, Any]] = {}
-        """Key → object key → object. Nothing in it is empty."""
+        """Key → object key → object. No inner mapping is empty."""
         self.version = Version()
 
     def at(self, key: Hashable) -> Iterable[Any]:
@@ -193,7 +200,7 @@ class KeyedObjects:
         return found.values() if found else ()
 
     def changed(self, old: Any | None, new: Any | None) -> None:
-        """An object came, went or changed."""
+        """The store calls this when an object was added, changed or deleted."""
         before = () if old is None else tuple(self._extract(old))
         after = () if new is None else tuple(self._extract(new))
         for key in before:
@@ -208,8 +215,10 @@ class KeyedObjects:
 
 
 class ObjectIndexes:
-    """All indexes of the plugins of one configuration, by name. The first caller's function makes it; later
-    ones get the same."""
+    """The object indexes of the plugins of one configuration, by name.
+
+    The first caller's function creates the index; later callers get the same one.
+    """
 
     def __init__(self, store: Callable[[Resource], ObjectStore]) -> None:
         self._store = store
@@ -223,7 +232,7 @@ class ObjectIndexes:
         return self._indexes[key]
 
     def close(self) -> None:
-        """No index is kept up to date any more."""
+        """Stop updating the indexes."""
         for (_, resource), index in self._indexes.items():
             self._store(resource).ignore(index.changed)
         self._indexes = {}

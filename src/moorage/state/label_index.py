@@ -1,15 +1,14 @@
-"""Pods found by a selector, and selectors found by a pod: by labels, without trying them all.
+"""Find pods by selector and selectors by pod, through labels, without trying them all.
 
-There is one entry per namespace and set of labels, with the rows where such pods run. Pods of one controller
-have the same labels, so there are far fewer entries than pods, and a selector is judged once per entry.
-`(namespace, label=value)` leads to the entries, which is how a new counter is built without looking at all
-pods.
+There is one entry per namespace and set of labels, with the rows that run such pods. The pods of one
+controller have the same labels, so there are far fewer entries than pods, and a selector is evaluated once
+per entry. `(namespace, label=value)` leads to the entries, so that a new counter is built without looking at
+all pods.
 
-The other way round, a selector that demands `key in (values)` is filed under these values, and one that
-demands a key under the key; a pod finds it by its own label. Selectors without such a demand are on a list
-that is tried for every pod. Used for
-counters (which of them count a new set of labels?) and for the terms of running pods (which of them concern
-an incoming pod?).
+In the other direction, a selector that requires `key in (values)` is filed under these values, and one that
+requires a key is filed under the key. A pod finds it through its own labels. Selectors without such a
+requirement are tried for every pod. Counters use this to find out which of them count a new set of labels,
+and the terms of running pods to find out which of them match an incoming pod.
 """
 
 from __future__ import annotations
@@ -22,33 +21,32 @@ from moorage.api.selectors import EXISTS, IN, Selector
 from moorage.framework.indexes import PodSelector
 
 LabelsKey = tuple[tuple[str, str], ...]
-"""Labels in order, which is what a set of labels is known by."""
+"""Sorted labels, which identify a set of labels."""
 
-_VACANT = 1024
-"""Entries without pods that are kept, because many are about to be used again: the next pod of a controller
-often comes after the last one has gone."""
+_MAX_VACANT = 1024
+"""Number of entries without pods that are kept, because the next pod of a controller often arrives soon."""
 T = TypeVar("T", bound=Hashable)
-_Place: TypeAlias = T | dict[T, None]
-"""One item, as most places have, or several."""
-_Anchors: TypeAlias = dict[str, dict[str | None, _Place[T]]]
-"""Key → value, None for any → items."""
-_Demand = tuple[str, tuple[str | None, ...]]
+_Items: TypeAlias = T | dict[T, None]
+"""One item, as in most cases, or several."""
+_Anchors: TypeAlias = dict[str, dict[str | None, _Items[T]]]
+"""Key → value, or None for any value → items."""
+_LabelDemand = tuple[str, tuple[str | None, ...]]
 _NO_KEY = ""
-"""No label has an empty key."""
+"""The key of selectors that require no label; no label has an empty key."""
 _ANY = (None,)
-_MOST_VALUES = 16
-_MOST_NAMESPACES = 8
+_MAX_VALUES = 16
+_MAX_NAMESPACES = 8
 
 
-class Counting(Protocol):
-    """A counter of pods."""
+class LabelSetCounter(Protocol):
+    """A counter of the pods of some label sets."""
 
     def change(self, row: int, number: int, terminating: bool) -> None:
-        """So many pods came to the row, or left it."""
+        """Add `number` pods to the row; a negative number removes them."""
         ...
 
     def leave(self, entry: LabelSet) -> None:
-        """The entry is dropped; it has no pods any more."""
+        """The index calls this when it drops an entry that has no pods left."""
         ...
 
 
@@ -62,10 +60,10 @@ class LabelSet:
         self.labels = labels
         self.key = key
         self.rows: dict[int, int] = {}
-        """Row → pods there."""
+        """Row → number of pods."""
         self.terminating: dict[int, int] = {}
-        """Row → how many of them are being deleted."""
-        self.counters: tuple[Counting, ...] = ()
+        """Row → number of pods that are being deleted."""
+        self.counters: tuple[LabelSetCounter, ...] = ()
         """The counters that count these pods."""
 
     def matches(self, wanted: PodSelector) -> bool:
@@ -73,35 +71,35 @@ class LabelSet:
         return inside and wanted.selector.matches(self.labels)
 
 
-class _Space:
-    """One namespace."""
+class _Namespace:
+    """The entries of one namespace."""
 
     __slots__ = ("by_label", "sets")
 
     def __init__(self) -> None:
         self.sets: dict[LabelsKey, LabelSet] = {}
         self.by_label: dict[str, dict[str, dict[LabelSet, None]]] = {}
-        """Key → value → entries with that label. Nothing in it is empty."""
+        """Key → value → entries with that label. No inner mapping is empty."""
 
 
 class PodLabelsIndex:
-    """Entries by namespace and label."""
+    """The entries by namespace and label."""
 
     def __init__(self) -> None:
-        self._spaces: dict[str, _Space] = {}
+        self._spaces: dict[str, _Namespace] = {}
         self._vacant: dict[LabelSet, None] = {}
 
     def find(self, meta: ObjectMeta) -> LabelSet | None:
-        """The set of a pod, if it is there."""
+        """Return the set of a pod, or None."""
         space = self._spaces.get(meta.namespace)
         return None if space is None else space.sets.get(_key(meta.labels))
 
-    def find_or_make(self, meta: ObjectMeta) -> tuple[LabelSet, bool]:
-        """The set of a pod, and whether it is new."""
+    def find_or_create(self, meta: ObjectMeta) -> tuple[LabelSet, bool]:
+        """Return the set of a pod, and whether it is new."""
         key = _key(meta.labels)
         space = self._spaces.get(meta.namespace)
         if space is None:
-            space = self._spaces[meta.namespace] = _Space()
+            space = self._spaces[meta.namespace] = _Namespace()
         found = space.sets.get(key)
         if found is not None:
             if not found.rows:
@@ -112,16 +110,17 @@ class PodLabelsIndex:
             space.by_label.setdefault(label, {}).setdefault(value, {})[found] = None
         return found, True
 
-    def vacated(self, entry: LabelSet) -> None:
-        """The last pod of an entry is gone. In time the entry is dropped, and its counters are notified."""
+    def mark_vacant(self, entry: LabelSet) -> None:
+        """Keep an entry without pods for a while. The oldest one is dropped, and its counters are
+        notified."""
         self._vacant[entry] = None
-        if len(self._vacant) > _VACANT:
+        if len(self._vacant) > _MAX_VACANT:
             oldest = next(iter(self._vacant))
             del self._vacant[oldest]
             self._drop(oldest)
 
     def matching(self, wanted: PodSelector) -> Iterator[LabelSet]:
-        """The entries whose pods are wanted."""
+        """Iterate over the entries whose pods the selector matches."""
         if wanted.selector.nothing:
             return
         for name in self._spaces if wanted.namespaces is None else wanted.namespaces:
@@ -130,7 +129,7 @@ class PodLabelsIndex:
                 yield from (entry for entry in _candidates(space, wanted.selector) if entry.matches(wanted))
 
     def __iter__(self) -> Iterator[LabelSet]:
-        """All entries; for checks."""
+        """Iterate over all entries. For checks."""
         for space in self._spaces.values():
             yield from space.sets.values()
 
@@ -150,10 +149,10 @@ class PodLabelsIndex:
                     del space.by_label[label]
 
 
-def _candidates(space: _Space, selector: Selector) -> Iterable[LabelSet]:
-    """Few entries among which all matching ones are: those that fulfil the rarest demand for a label."""
+def _candidates(space: _Namespace, selector: Selector) -> Iterable[LabelSet]:
+    """Return a few entries that include all matching ones: those that meet the rarest label requirement."""
     best: list[dict[LabelSet, None]] | None = None
-    fewest = len(space.sets)
+    min_count = len(space.sets)
     for demand in selector.requirements:
         if demand.operator not in (IN, EXISTS):
             continue
@@ -161,8 +160,8 @@ def _candidates(space: _Space, selector: Selector) -> Iterable[LabelSet]:
         wanted = values if demand.operator == EXISTS else [v for v in demand.values if v in values]
         found = [values[value] for value in wanted]
         count = sum(map(len, found))
-        if count <= fewest:
-            best, fewest = found, count
+        if count <= min_count:
+            best, min_count = found, count
     if best is None:
         return list(space.sets.values())
     return [entry for entries in best for entry in entries]
@@ -173,11 +172,11 @@ def _key(labels: Mapping[str, str]) -> LabelsKey:
 
 
 class SelectorRegistry(Generic[T]):
-    """Items, each with the namespaces and the labels that it wants."""
+    """Items by the namespaces and the labels that they select."""
 
     def __init__(self) -> None:
         self._spaces: dict[str | None, _Anchors[T]] = {}
-        """Namespace (None: several or all) → items by a label that they want. Nothing in it is empty."""
+        """Namespace (None: several or all) → items by a required label. No inner mapping is empty."""
 
     def add(self, item: T, namespaces: frozenset[str] | None, selector: Selector) -> None:
         demands = _demands(selector)
@@ -215,7 +214,7 @@ class SelectorRegistry(Generic[T]):
         return not self._spaces
 
     def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
-        """Items that may match a pod, each once; all that do match are among them."""
+        """Iterate over items that may match a pod, each once. All matching items are among them."""
         for space in (namespace, None):
             anchors = self._spaces.get(space)
             if anchors is None:
@@ -229,24 +228,27 @@ class SelectorRegistry(Generic[T]):
                     yield from _items(places.get(None))
 
 
-def _items(found: _Place[T] | None) -> Collection[T]:
+def _items(found: _Items[T] | None) -> Collection[T]:
     return () if found is None else found if isinstance(found, dict) else (found,)
 
 
-def _demands(selector: Selector) -> list[_Demand]:
-    """What a pod must have, in turn; each would do to find the selector. None stands for any value."""
-    listed: list[_Demand] = [
-        (r.key, r.values) for r in selector.requirements if r.operator == IN and len(r.values) <= _MOST_VALUES
+def _demands(selector: Selector) -> list[_LabelDemand]:
+    """Return the requirements of a selector that can find it; each one is sufficient. None means any
+    value."""
+    listed: list[_LabelDemand] = [
+        (r.key, r.values) for r in selector.requirements if r.operator == IN and len(r.values) <= _MAX_VALUES
     ]
     listed += [(r.key, _ANY) for r in selector.requirements if r.operator == EXISTS]
     return listed or [(_NO_KEY, _ANY)]
 
 
-def _rarest(anchors: _Anchors[Any], demands: list[_Demand]) -> _Demand:
-    """The demand that the fewest items are filed under: a label that all pods of a namespace have finds
-    nothing."""
+def _rarest(anchors: _Anchors[Any], demands: list[_LabelDemand]) -> _LabelDemand:
+    """Return the requirement with the fewest items filed under it.
 
-    def filed(demand: _Demand) -> int:
+    A label that all pods of a namespace have does not narrow the search.
+    """
+
+    def filed(demand: _LabelDemand) -> int:
         places = anchors.get(demand[0], {})
         return sum([len(_items(places.get(value))) for value in demand[1]])
 
@@ -254,5 +256,5 @@ def _rarest(anchors: _Anchors[Any], demands: list[_Demand]) -> _Demand:
 
 
 def _spaces_of(namespaces: frozenset[str] | None) -> Iterable[str | None]:
-    few = namespaces is not None and len(namespaces) <= _MOST_NAMESPACES
+    few = namespaces is not None and len(namespaces) <= _MAX_NAMESPACES
     return (namespaces or ()) if few else (None,)

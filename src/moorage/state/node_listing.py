@@ -1,8 +1,8 @@
 """The live rows of the table in snapshot order: as nodes, as all rows at once, and as names for records.
 
-The order takes one node of each zone in turn. Under sampling it decides which nodes are looked at, so it has
-to spread over zones and to be the same as upstream's. What is listed stays the same object until the order
-changes; whoever keeps one knows by that whether it still holds.
+The order takes one node of each zone in turn, as pkg/scheduler/backend/cache/node_tree.go does. With sampling
+it decides which nodes are evaluated, so it must spread over zones and equal upstream's order. A listing stays
+the same object until the order changes, so that its holders can tell whether it is still valid.
 """
 
 from __future__ import annotations
@@ -18,23 +18,15 @@ from moorage.framework.nodes import Columns, EveryRow, Nodes
 from moorage.state.columns import read_only
 
 Zone = tuple[str, str]
-"""Region and zone; two empty strings where a node has neither label."""
+"""Region and zone; two empty strings if a node has neither label."""
 
 _REGION = ("failure-domain.beta.kubernetes.io/region", REGION)
 _ZONE = ("failure-domain.beta.kubernetes.io/zone", ZONE)
 _NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEpoch:
-    """Row → node name for as long as the set of nodes does not change; shared by all records of that time."""
-
-    number: int
-    names: Sequence[str]
-
-
 def zone_of(node: Node) -> Zone:
-    """The zone of a node; the old label names win, as upstream."""
+    """Return the zone of a node. As upstream, the old label names win."""
     return _first_label(node, _REGION), _first_label(node, _ZONE)
 
 
@@ -43,25 +35,35 @@ def _first_label(node: Node, keys: tuple[str, ...]) -> str:
     return next((labels[key] for key in keys if key in labels), "")
 
 
-class NodeOrder:
-    """Rows by zone. Zones are in the order in which they were first seen, rows in the order in which they
-    came.
+@dataclass(frozen=True, slots=True)
+class NodeEpoch:
+    """Maps rows to node names for as long as the set of nodes does not change; all records of that time share
+    it."""
 
-    A zone goes with its last row. Listing is always a permutation of the rows that were put and not removed.
+    number: int
+    names: Sequence[str]
+
+
+class NodeOrder:
+    """Rows by zone: zones in the order in which they first appeared, rows in the order in which they were
+    added.
+
+    A zone disappears with its last row. `rows` is always a permutation of the rows that were added and not
+    removed.
     """
 
     __slots__ = ("_zone_of", "_zones")
 
     def __init__(self) -> None:
         self._zones: dict[Zone, dict[int, None]] = {}
-        """No zone is empty."""
+        """Zone → rows. No zone is empty."""
         self._zone_of: dict[int, Zone] = {}
 
     def __len__(self) -> int:
         return len(self._zone_of)
 
     def put(self, row: int, zone: Zone) -> bool:
-        """Add the row, or move it to the end of another zone. False when it is there already."""
+        """Add the row, or move it to the end of another zone. Returns False if nothing changed."""
         if self._zone_of.get(row) == zone:
             return False
         self.remove(row)
@@ -70,7 +72,7 @@ class NodeOrder:
         return True
 
     def remove(self, row: int) -> bool:
-        """False when the row is unknown."""
+        """Remove the row. Returns False if it is unknown."""
         zone = self._zone_of.pop(row, None)
         if zone is None:
             return False
@@ -81,13 +83,13 @@ class NodeOrder:
         return True
 
     def rows(self) -> list[int]:
-        """All rows: the first of each zone, then the second of each that has one, and so on."""
+        """Return all rows: the first of each zone, then the second of each zone that has one, and so on."""
         turns = zip_longest(*self._zones.values(), fillvalue=_NOTHING)
         return [row for row in chain.from_iterable(turns) if row != _NOTHING]
 
 
 class NodeListing:
-    """Which rows are listed, and in which order. `names` are the table's own, row by row."""
+    """The listed rows and their order. `names` is the table's own list, row by row."""
 
     def __init__(self, columns: Columns, names: Sequence[str]) -> None:
         self._columns = columns
@@ -97,26 +99,26 @@ class NodeListing:
         self._every: EveryRow | None = None
         self._epoch: NodeEpoch | None = None
         self._epochs = 0
-        """How often the order has changed; the number of the present epoch."""
+        """How often the order has changed; the number of the current epoch."""
 
     def __len__(self) -> int:
         return len(self._order)
 
     def put(self, row: int, zone: Zone) -> None:
-        """A row has a node in this zone."""
+        """List a row whose node is in this zone."""
         if self._order.put(row, zone):
-            self._reordered()
+            self._order_changed()
 
     def remove(self, row: int) -> None:
         self._order.remove(row)
-        self._reordered()
+        self._order_changed()
 
-    def relaid(self) -> None:
-        """Columns were replaced, which views made before do not know."""
+    def forget_views(self) -> None:
+        """Drop the views, because columns were replaced that they do not know."""
         self._nodes = self._every = None
 
     def nodes(self) -> Nodes:
-        """All live nodes in snapshot order."""
+        """Return all live nodes in snapshot order."""
         if self._nodes is None:
             rows = np.array(self._order.rows(), dtype=np.int64)
             rows.flags.writeable = False
@@ -124,7 +126,7 @@ class NodeListing:
         return self._nodes
 
     def every_row(self) -> EveryRow:
-        """All rows up to the highest that was ever used."""
+        """Return all rows up to the highest one in use."""
         if self._every is None:
             listed = self.nodes()
             order = listed.rows
@@ -143,12 +145,12 @@ class NodeListing:
         return self._every
 
     def epoch(self) -> NodeEpoch:
-        """The names of this moment; another one when a node comes, goes or changes its zone."""
+        """Return the current names. A new object when a node is added, removed or changes its zone."""
         if self._epoch is None:
             self._epoch = NodeEpoch(self._epochs, tuple(self._names))
         return self._epoch
 
-    def _reordered(self) -> None:
+    def _order_changed(self) -> None:
         self._epochs += 1
         self._epoch = None
-        self.relaid()
+        self.forget_views()

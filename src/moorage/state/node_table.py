@@ -1,4 +1,4 @@
-"""NodeTable: the cluster in columns, one row per node; and how rows change.
+"""NodeTable: the cluster in columns, one row per node.
 
 A row belongs to one node name:
 
@@ -6,47 +6,207 @@ A row belongs to one node name:
     free ──add_pod───▶ ghost ──set_node────▶ live
                        ghost ──last remove_pod──▶ free
 
-A live row is listed. A ghost (a node that is gone, or not yet known) is accounted and never shown: it has no
-name, no labels, no allocatable, and no place in the order. Free rows are reused, the lowest first.
+A live row is listed. A ghost (a node that is gone or not known yet) is accounted but never shown: it has no
+name, no labels, no allocatable amounts and no place in the order. Free rows are reused, the lowest first.
 
-Which pods belong where is decided by `ClusterCache`; this table only adds up. It is changed between cycles
-only. What is read of it is in `table_columns`.
-
-Observers (counters, indexes, terms) are notified of what happens here. Most pods concern one or two of them:
-a pending pod is shown to all in advance, and when it is placed only those are notified that it concerns."""
+`ClusterCache` decides which pods belong where; the table only adds up. It changes between cycles, never
+during one. It takes the place of the snapshot in pkg/scheduler/backend/cache/snapshot.go.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
 
 from moorage.api.meta import ReadOnlyDict
 from moorage.api.node import Node
+from moorage.api.pod import Pod
 from moorage.api.requests import node_allocatable
-from moorage.state.columns import CacheError, clamp
-from moorage.state.node_listing import zone_of
-from moorage.state.pod_entry import NodeLoad, PodEntry
-from moorage.state.table_columns import NOTHING, LiveNode, TableColumns
+from moorage.framework.nodes import Compute, ComputeRow, EveryRow, IntArray, News, Nodes, NodeView
+from moorage.state.columns import CacheError, ChangeLog, DerivedColumns, clamp
+from moorage.state.node_columns import StoredAmountColumns, StoredLabelColumns, TaintClasses
+from moorage.state.node_listing import NodeListing, zone_of
+from moorage.state.pod_entry import Observers, PodEntry, RowLoad
+from moorage.state.ranking import LowerPods
 
 _WIDTH = 64
+_NO_AMOUNTS: Mapping[str, int] = {}
 
 
-class NodeTable(TableColumns):
-    """All nodes and what runs there, to be changed by `ClusterCache`."""
+class LiveNode(NodeView):
+    """The view of a live node.
+
+    Its sums are those of the row's load, which stays the same object while the node exists: every scheduled
+    pod reads them several times.
+    """
+
+    __slots__ = ("nonzero_requested", "requested")
+
+    def __init__(
+        self, columns: NodeTable, row: int, node: Node, allocatable: Mapping[str, int], load: RowLoad
+    ) -> None:
+        super().__init__(columns, row, node, allocatable)
+        self.requested = load.requested  # type: ignore[misc]
+        self.nonzero_requested = load.nonzero_requested  # type: ignore[misc]
+
+
+class NodeTable:
+    """All nodes and the pods that they run. Implements `framework.nodes.Columns`; its arrays are
+    read-only."""
 
     def __init__(self, width: int = _WIDTH) -> None:
-        super().__init__(width)
+        self.width = width
+        """Length of every column."""
+        self.node_generation = 0
+        """Number of the latest change of any node object."""
+        self._rows: dict[str, int] = {}
+        """Node name → row, of live nodes and ghosts."""
+        self._names: list[str] = [""] * width
+        """Row → name of a live node, otherwise empty."""
+        self._views: list[NodeView | None] = [None] * width
+        """Row → view, None if the row is not live."""
+        self._loads: list[RowLoad] = [RowLoad() for _ in range(width)]
+        self.listing = NodeListing(self, self._names)
+        """The live rows in snapshot order."""
+        self.amounts = StoredAmountColumns(width, self._amounts_of, self.listing.forget_views)
+        self.labels = StoredLabelColumns(width)
+        self.taints = TaintClasses(width)
+        self._changes = ChangeLog(width)
+        self._node_changes = ChangeLog(width)
+        """Changes of node objects only."""
+        self.forget_derived()
         self.observers = Observers(self._entries, self._live_nodes)
-        """Notified of every pod that comes or goes, and of every change of a node."""
+        """Notified of every pod that comes or goes and of every change of a node."""
         self._free: list[int] = list(range(width))
-        """Heap of the rows that no name has."""
+        """Heap of the rows without a name."""
         self._unwritten = self.amounts.unwritten
 
+    # Rows and nodes
+
+    def nodes(self) -> Nodes:
+        """Return all live nodes in snapshot order."""
+        return self.listing.nodes()
+
+    def every_row(self) -> EveryRow:
+        return self.listing.every_row()
+
+    def node_names(self) -> Sequence[str]:
+        return self._names
+
+    def row_of(self, name: str) -> int:
+        row = self._rows.get(name, -1)
+        return row if row >= 0 and self._views[row] is not None else -1
+
+    def rows_of(self, names: Sequence[str]) -> list[int]:
+        """Return the rows of live nodes. Raises CacheError for a name that no live node has."""
+        rows, views = [self._rows.get(name, -1) for name in names], self._views
+        for name, row in zip(names, rows, strict=True):
+            if row < 0 or views[row] is None:
+                raise CacheError(f"Node {name!r} does not exist.")
+        return rows
+
+    def table_rows(self, rows: IntArray) -> IntArray:
+        return rows
+
+    def view(self, row: int) -> NodeView:
+        view = self._views[row]
+        if view is None:
+            raise CacheError(f"Row {row} has no node.")
+        return view
+
+    def __len__(self) -> int:
+        """Return the number of live nodes."""
+        return len(self.listing)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a live node has this name."""
+        return isinstance(name, str) and self.row_of(name) >= 0
+
+    # The pods of a row
+
+    def load_on(self, row: int) -> RowLoad:
+        return self._loads[row]
+
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
+        loads = self._loads
+        return [(loads[row].ranking or loads[row].ranked()).below(priority) for row in rows]
+
+    # Columns that plugins compute
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        found = self._by_node.current(key, self.width)
+        return self._by_node.get(key, self, self.width, compute) if found is None else found
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        return self._by_row.get(key, self, self.width, compute, compute_row)
+
+    def forget_derived(self) -> None:
+        """Drop the columns that plugins computed, because new plugin code may reuse their keys."""
+        self._by_node = DerivedColumns(self._node_changes, self._nodes_at, self._views)
+        self._by_row = DerivedColumns(self._changes, self._nodes_at, self._views)
+        self.listing.forget_views()
+
+    # Reading changes
+
+    @property
+    def generation(self) -> int:
+        """Number of the latest change of any row."""
+        return self._changes.version
+
+    @property
+    def generations(self) -> IntArray:
+        """Row → number of its latest change."""
+        return self._changes.versions
+
+    def changed_since(self, generation: int) -> list[int]:
+        """Return the rows that changed after that generation, each once, including ghosts and freed rows.
+
+        The cost is proportional to the number of changes, at most one scan of the rows.
+        """
+        return self._changes.since(generation)
+
+    def settle(self) -> bool:
+        amounts = self.amounts
+        if amounts.unwritten:
+            amounts.catch_up()
+        return True
+
+    def news(self, generation: int) -> News:
+        changes, views = self._changes, self._views
+        now = changes.version
+        if changes.version_before_row <= generation < now:  # one changed row: the usual case
+            view = views[changes.row]
+            return now, self.node_generation, [view] if view is not None else []
+        found = [views[row] for row in changes.since(generation)]
+        return now, self.node_generation, [view for view in found if view is not None]
+
+    # Including ghosts; for checks and dumps, never for plugins
+
+    def known_rows(self) -> Iterator[tuple[str, int]]:
+        """Iterate over node names with their rows."""
+        yield from self._rows.items()
+
+    def pods_of(self, name: str) -> Sequence[Pod]:
+        """Return the pods accounted on a node, or on its ghost."""
+        row = self._rows.get(name, -1)
+        return self._loads[row].pods() if row >= 0 else ()
+
+    def ghosts(self) -> list[str]:
+        """Return the names that have pods but no node."""
+        return [name for name, row in self._rows.items() if self._views[row] is None]
+
+    # Writing; called by ClusterCache
+
     def set_node(self, node: Node) -> int:
-        """Add or update a node; revives its ghost. A QuantityError passes through and changes nothing."""
+        """Add or update a node, or revive its ghost. Raises QuantityError and changes nothing if an amount is
+        invalid."""
         if not node.name:
-            raise CacheError("a node without a name has no place in the table")
+            raise CacheError("Cannot add a node without a name to the table.")
         row = self._rows.get(node.name, -1)
         old = self._views[row] if row >= 0 else None
         if old is not None and old.node.status.allocatable == node.status.allocatable:
@@ -56,7 +216,7 @@ class NodeTable(TableColumns):
             allocatable = ReadOnlyDict({name: clamp(amount) for name, amount in amounts.items()})
         if row < 0:
             row = self._take_row(node.name)
-        self.amounts.set_node(row, old.allocatable if old else NOTHING, allocatable)
+        self.amounts.set_node(row, old.allocatable if old else _NO_AMOUNTS, allocatable)
         self.labels.put(row, node.labels)
         self.taints.put(row, node)
         self._names[row] = node.name
@@ -66,12 +226,12 @@ class NodeTable(TableColumns):
         return row
 
     def remove_node(self, name: str) -> bool:
-        """Take a node away. Its row stays as a ghost while it has pods. False when there is no such node."""
+        """Remove a node. Its row stays as a ghost while it has pods. Returns False for an unknown node."""
         row = self.row_of(name)
         if row < 0:
             return False
         gone = self.view(row)
-        self.amounts.set_node(row, gone.allocatable, NOTHING)
+        self.amounts.set_node(row, gone.allocatable, _NO_AMOUNTS)
         self.labels.clear(row)
         self.taints.clear(row)
         self._names[row] = ""
@@ -82,7 +242,7 @@ class NodeTable(TableColumns):
         return True
 
     def add_pod(self, node_name: str, entry: PodEntry) -> int:
-        """Account a pod; on an unknown node it makes a ghost. A UID that is there already is a CacheError."""
+        """Account a pod. An unknown node becomes a ghost. Raises CacheError if the UID is already there."""
         row = self._rows.get(node_name, -1)
         if row < 0:
             row = self._take_row(node_name)
@@ -90,12 +250,12 @@ class NodeTable(TableColumns):
         self._unwritten[row] = None
         self._changes.mark(row)
         observers = self.observers
-        for observer in entry.listeners if entry.prepared is observers.mark else observers.all:
+        for observer in entry.listeners if entry.prepared_mark is observers.mark else observers.all:
             observer.pod_added(row, entry)
         return row
 
     def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
-        """A new version of a pod that stays on its node; its requests may have changed."""
+        """Account a new version of a pod that stays on its node; its requests may have changed."""
         if new.amounts is old.amounts or new.amounts == old.amounts:
             row = self._rows[node_name]
             self._loads[row].replace(new)
@@ -107,10 +267,10 @@ class NodeTable(TableColumns):
             self.add_pod(node_name, new)
 
     def remove_pod(self, node_name: str, entry: PodEntry) -> None:
-        """Undo `add_pod`; the last pod of a ghost frees its row. An unknown pod is a CacheError."""
+        """Undo `add_pod`. The last pod of a ghost frees its row. Raises CacheError for an unknown pod."""
         row = self._rows.get(node_name, -1)
         if row < 0:
-            raise CacheError(f"no row for node {node_name!r} of pod {entry.pod.key}")
+            raise CacheError(f"Cannot remove pod {entry.pod.key}: node {node_name!r} has no row.")
         self._loads[row].remove(entry)
         self._unwritten[row] = None
         self._changes.mark(row)
@@ -121,12 +281,12 @@ class NodeTable(TableColumns):
     def _node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         self._changes.mark(row)
         self._node_changes.mark(row)
-        self.node_generation = self._node_changes.generation
+        self.node_generation = self._node_changes.version
         for observer in self.observers.of_nodes:
             observer.node_changed(row, old, new)
 
     def _entries(self) -> Iterator[tuple[int, PodEntry]]:
-        """All pods with their rows, ghosts included."""
+        """Iterate over all pods with their rows, including ghosts."""
         for row in self._rows.values():
             for entry in self._loads[row].entries.values():
                 yield row, entry
@@ -141,12 +301,12 @@ class NodeTable(TableColumns):
         return row
 
     def _release_if_unused(self, name: str, row: int) -> None:
-        """A row is free again when it has neither node nor pods; all its sums are zero then."""
+        """Free the row if it has neither node nor pods. All its sums are zero then."""
         if self._views[row] is None and not self._loads[row].entries:
             if row in self._unwritten:
                 self.amounts.catch_up()
             del self._rows[name]
-            self._loads[row] = NodeLoad()
+            self._loads[row] = RowLoad()
             heapq.heappush(self._free, row)
 
     def _grow(self) -> None:
@@ -155,79 +315,13 @@ class NodeTable(TableColumns):
             part.grow(width)
         self._names.extend([""] * old)
         self._views.extend([None] * old)
-        self._loads.extend(NodeLoad() for _ in range(old))
+        self._loads.extend(RowLoad() for _ in range(old))
         self._free = list(range(old, width))
         self.width = width
 
+    def _nodes_at(self, rows: IntArray) -> Nodes:
+        return Nodes(self, rows)
 
-class NodeObserver(Protocol):
-    """Notified of every change of a node, after it has happened."""
-
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
-
-
-class Observer(Protocol):
-    """Notified of every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
-
-    def prepare(self, entry: PodEntry) -> bool:
-        """The pod may come: what can be worked out about it now need not be when it does. False: this
-        observer need not be notified when it comes."""
-        ...
-
-    def pod_added(self, row: int, entry: PodEntry) -> None: ...
-
-    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
-
-    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
-        """A new version of a pod that stays on its row with the same demand; most change nothing here."""
-        ...
-
-
-class Observers:
-    """All of one table. `pods` and `nodes` say what is there already, with the rows."""
-
-    __slots__ = ("_nodes", "all", "mark", "of_nodes", "pods")
-
-    def __init__(
-        self,
-        pods: Callable[[], Iterable[tuple[int, PodEntry]]],
-        nodes: Callable[[], Iterable[tuple[int, Node]]],
-    ) -> None:
-        self.pods = pods
-        """All pods that are here, with their rows."""
-        self._nodes = nodes
-        self.all: list[Observer] = []
-        self.of_nodes: list[NodeObserver] = []
-        self.mark = object()
-        """What entries are marked with that the observers of now have prepared."""
-
-    def observe(self, observer: Observer) -> None:
-        """Notify `observer` of all pods that are here, and from now on of every one that comes or goes. Pods
-        stay on their row whatever becomes of the node."""
-        self.show_pods(observer)
-        self.all.append(observer)
-        self.forget_prepared()
-
-    def show_pods(self, observer: Observer) -> None:
-        """Notify `observer` of all pods that are here."""
-        for row, entry in self.pods():
-            observer.pod_added(row, entry)
-
-    def observe_nodes(self, observer: NodeObserver) -> None:
-        """Notify `observer` of all nodes that are here, and from now on of every change of one."""
-        for row, node in self._nodes():
-            observer.node_changed(row, None, node)
-        self.of_nodes.append(observer)
-
-    def ignore_nodes(self, observer: NodeObserver) -> None:
-        """Notify `observer` no longer."""
-        self.of_nodes.remove(observer)
-
-    def prepare(self, entry: PodEntry) -> None:
-        """Show a pending pod to all observers."""
-        entry.listeners = tuple([observer for observer in self.all if observer.prepare(entry)])
-        entry.prepared = self.mark
-
-    def forget_prepared(self) -> None:
-        """An observer has become interested in other pods than before."""
-        self.mark = object()
+    def _amounts_of(self, row: int) -> tuple[RowLoad, Mapping[str, int]]:
+        view = self._views[row]
+        return self._loads[row], view.allocatable if view is not None else _NO_AMOUNTS

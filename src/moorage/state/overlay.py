@@ -1,8 +1,7 @@
-"""A copy of a few rows for dry runs: pods come and go there, and the table underneath never changes.
+"""A copy of a few rows for dry runs: pods are added and removed there, and the table never changes.
 
-Only what a change touches is copied, and columns are gathered when they are read, so an overlay of one row
-costs a few microseconds whatever the size of the cluster. It is valid for as long as the table does not
-change.
+Only the rows that change are copied, and columns are gathered when they are read. An overlay of one row costs
+a few microseconds in a cluster of any size. It is valid until the table changes.
 """
 
 from __future__ import annotations
@@ -31,38 +30,37 @@ from moorage.framework.nodes import (
     TaintColumns,
 )
 from moorage.state.columns import LIMIT, clamp, read_only
-from moorage.state.pod_entry import NodeLoad, PodEntry
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import PodEntry, RowLoad
 from moorage.state.ranking import LowerPods, PodRanking, VictimColumns
-from moorage.state.table_columns import TableColumns
 
-_FEW = 4
-"""Rows up to which computing them one by one is cheaper."""
+_MAX_SINGLE_ROWS = 4
+"""Up to this many rows, computing them one by one is cheaper."""
 EntryOf = Callable[[Pod], PodEntry]
 
 
 class LoadedColumns(Columns, Protocol):
-    """Columns whose loads can be copied: the table, or another overlay."""
+    """Columns with loads that can be copied: the table or another overlay."""
 
-    def load_on(self, row: int) -> NodeLoad: ...
+    def load_on(self, row: int) -> RowLoad: ...
 
 
 class OverlayAmounts:
-    """The pods of each row of an overlay, and their sums in columns. Implements
-    `framework.nodes.AmountColumns`."""
+    """The pods of each row of an overlay, and their sums. Implements `framework.nodes.AmountColumns`."""
 
     def __init__(self, base: LoadedColumns, index: IntArray, rows: Sequence[int]) -> None:
         self._base = base
         self._index = index
         self._rows = rows
-        self._loads: dict[int, NodeLoad] = {}
-        """Rows that were changed, with their pods and sums of now."""
+        self._loads: dict[int, RowLoad] = {}
+        """Row → its current pods and sums, for the rows that were changed."""
         self._hidden: dict[int, LowerPods] = {}
-        """Rows without their victims that no caller has looked at closely, so they have no load here."""
+        """Row → its victims, for rows that were not looked at since `hide` and have no load here."""
         self._victims: VictimColumns | None = None
         self._requested: dict[str, IntArray] = {}
-        """Columns gathered so far, kept up to date with `_loads`."""
+        """The columns gathered so far, kept up to date with `_loads`."""
         self._nonzero: dict[str, IntArray] = {}
-        """Gathered columns with scoring defaults."""
+        """The gathered columns with scoring defaults."""
 
     def allocatable(self, resource: str) -> IntArray:
         return self._base.amounts.allocatable(resource)[self._index]
@@ -78,8 +76,8 @@ class OverlayAmounts:
         return read_only(column)
 
     def _subtract(self, victims: VictimColumns, resource: str, column: IntArray) -> None:
-        """Rows with a load of their own are left to the caller."""
-        if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
+        """Subtract the victims. The caller handles the rows that have a load here."""
+        if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads have the exact one
             for row in list(self._hidden):
                 self.own_load(row)
         else:
@@ -103,19 +101,19 @@ class OverlayAmounts:
         return amounts.get(column, self.nonzero_requested)(resource).astype(np.float64)
 
     def hide(self, victims: VictimColumns) -> None:
-        """Take its victims from every row; before any row is changed or any column read."""
+        """Remove the victims from every row. Must be called before a row is changed or a column read."""
         self._victims = victims
         self._hidden = dict(enumerate(victims.by_node))
 
-    def load_on(self, row: int) -> NodeLoad:
-        """The load of a row, of its own if it was changed."""
+    def load_on(self, row: int) -> RowLoad:
+        """Return the load of a row: its copy if it was changed, otherwise the load of the base."""
         load = self._loads.get(row)
         if load is None:
             load = self.own_load(row) if row in self._hidden else self._base.load_on(self._rows[row])
         return load
 
-    def own_load(self, row: int) -> NodeLoad:
-        """A load of the row that may be changed; call `refresh` afterwards."""
+    def own_load(self, row: int) -> RowLoad:
+        """Return a copy of the load that may be changed. Call `refresh` afterwards."""
         load = self._loads.get(row)
         if load is None:
             load = self._loads[row] = self._base.load_on(self._rows[row]).copy()
@@ -123,15 +121,15 @@ class OverlayAmounts:
                 load.remove(load.entries[pod.metadata.uid])
         return load
 
-    def refresh(self, row: int, load: NodeLoad) -> None:
-        """Bring the new sums of a row into the columns gathered so far."""
+    def refresh(self, row: int, load: RowLoad) -> None:
+        """Write the new sums of a row into the columns gathered so far."""
         for resource, column in self._requested.items():
             column[row] = clamp(load.requested.get(resource, 0))
         for resource, column in self._nonzero.items():
             column[row] = clamp(load.nonzero_requested.get(resource, 0))
 
 
-class SomeLabels:
+class OverlayLabels:
     """The labels of some rows. Implements `framework.nodes.LabelColumns`."""
 
     def __init__(self, base: LabelColumns, index: IntArray) -> None:
@@ -146,7 +144,7 @@ class SomeLabels:
         return self._base.numbers(key)[self._index]
 
 
-class SomeTaints:
+class OverlayTaints:
     """The taints of some rows. Implements `framework.nodes.TaintColumns`."""
 
     def __init__(self, base: TaintColumns, index: IntArray) -> None:
@@ -164,11 +162,11 @@ class Overlay:
         self.amounts = OverlayAmounts(columns, self._index, self._rows)
 
     def nodes(self) -> Nodes:
-        """All rows of the overlay, in its order."""
+        """Return all rows of the overlay, in its order."""
         return Nodes(self, np.arange(len(self._rows), dtype=np.int64))
 
     def add_pod(self, row: int, entry: PodEntry) -> bool:
-        """Put a pod on a row. False when it is there already."""
+        """Add a pod to a row. Returns False if it is already there."""
         load = self.amounts.own_load(row)
         if entry.uid in load.entries:
             return False
@@ -177,7 +175,7 @@ class Overlay:
         return True
 
     def remove_pod(self, row: int, entry: PodEntry) -> bool:
-        """Take a pod from a row. False when it is not there."""
+        """Remove a pod from a row. Returns False if it is not there."""
         load = self.amounts.own_load(row)
         if entry.uid not in load.entries:
             return False
@@ -190,12 +188,12 @@ class Overlay:
         return len(self._rows)
 
     @property
-    def labels(self) -> SomeLabels:
-        return SomeLabels(self._base.labels, self._index)
+    def labels(self) -> OverlayLabels:
+        return OverlayLabels(self._base.labels, self._index)
 
     @property
-    def taints(self) -> SomeTaints:
-        return SomeTaints(self._base.taints, self._index)
+    def taints(self) -> OverlayTaints:
+        return OverlayTaints(self._base.taints, self._index)
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
         return self._base.node_column(key, compute)[self._index]
@@ -203,8 +201,8 @@ class Overlay:
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        """Computed afresh: a few rows, some of which have changed."""
-        if compute_row is not None and len(self._rows) <= _FEW:
+        """Compute the column afresh: there are few rows, and some of them have changed."""
+        if compute_row is not None and len(self._rows) <= _MAX_SINGLE_ROWS:
             return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])
         return np.asarray(compute(self.nodes()))
 
@@ -217,7 +215,7 @@ class Overlay:
         return self._base.node_generation
 
     def changed_since(self, generation: int) -> list[int]:
-        """All rows: an overlay is short-lived and keeps no history."""
+        """Return all rows, because a short-lived overlay keeps no history."""
         return list(range(len(self._rows)))
 
     def settle(self) -> bool:
@@ -243,36 +241,39 @@ class Overlay:
         return self._rows.index(below) if below in self._rows else -1
 
     def view(self, row: int) -> NodeView:
-        # Made on each call: a kept view and its overlay would form a cycle, left to the garbage collector.
+        # Not kept: a view and its overlay would form a cycle that only the garbage collector can free.
         below = self._base.view(self._rows[row])
         return NodeView(self, row, below.node, below.allocatable)
 
-    def load_on(self, row: int) -> NodeLoad:
+    def load_on(self, row: int) -> RowLoad:
         return self.amounts.load_on(row)
 
     def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
         return [self.amounts.load_on(row).ranked().below(priority) for row in rows]
 
 
-class DryRunRows:
-    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere."""
+class OverlayRows:
+    """Copies of the rows of live nodes, numbered as their names. Implements `runtime.services.DryRunRows`.
+
+    Changes are visible nowhere else.
+    """
 
     __slots__ = ("_entry", "_overlay")
 
-    def __init__(self, table: TableColumns, entry: EntryOf, node_names: Sequence[str]) -> None:
+    def __init__(self, table: NodeTable, entry: EntryOf, node_names: Sequence[str]) -> None:
         self._overlay = Overlay(table, table.rows_of(node_names))
         self._entry = entry
 
     def add_pod(self, row: int, pod: Pod) -> None:
-        """A pod that is there already changes nothing."""
+        """Add a pod to a row, unless it is already there."""
         self._overlay.add_pod(row, self._entry(pod))
 
     def remove_pod(self, row: int, pod: Pod) -> None:
-        """A pod that is not there changes nothing."""
+        """Remove a pod from a row, if it is there."""
         self._overlay.remove_pod(row, self._entry(pod))
 
     def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
-        """Take several pods from every row, before anything else; returns them with their requests."""
+        """Remove several pods from every row, before any other change. Returns them with their requests."""
         columns = VictimColumns([pods if type(pods) is LowerPods else self._lower(pods) for pods in victims])
         self._overlay.amounts.hide(columns)
         return columns

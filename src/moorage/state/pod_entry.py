@@ -1,19 +1,23 @@
-"""What pods cost their node: the entry of one pod, and the load of one node.
+"""The accounting of pods: the entry of one pod, the load of one row, and the observers of both.
 
-An entry is computed once per pod, and its demand is shared by all pods of one template; how requests are
-derived from a spec is decided in `api.requests`. A load has the pods of a node with the exact sums of what
-they request. The NodeTable has one per row, and the overlay copies those that it changes; columns are kept by
-their owners."""
+An entry is computed once per pod, and all pods of one template share its demand; `api.requests` derives
+requests from a spec. A load holds the pods of a row and the exact sums of their requests. The NodeTable has
+one per row, and an overlay copies those that it changes; their owners keep the columns.
+
+Observers (counters, indexes, terms) are notified of changes of the table. Most pods concern one or two of
+them, so a pending pod is shown to all in advance, and when it is placed, only those are notified.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
 
+from moorage.api.node import Node
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.pod_affinity import PodTerms
 from moorage.api.requests import (
@@ -30,31 +34,31 @@ from moorage.state.label_index import LabelSet
 from moorage.state.ranking import PodRanking
 
 HostPort = tuple[str, str, int]
-"""Protocol, host IP (`0.0.0.0` for all), port."""
+"""Protocol, host IP (`0.0.0.0` for all) and port."""
 
 _replace = msgspec.structs.replace
 
 NO_KEYS: Mapping[Any, Sequence[Hashable]] = MappingProxyType({})
 
 _TEMPLATES = 4096
-"""Templates remembered; the oldest goes first."""
+"""Number of templates kept; the oldest goes first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """What every pod of one template takes from its node."""
+class PodDemand:
+    """The demand that all pods of one template share."""
 
     requests: Mapping[str, int]
-    """Resource → amount: cpu in milli-units, all others in base units. Never above `columns.LIMIT`."""
+    """Resource → amount: cpu in milli-units, all others in base units. At most `columns.LIMIT`."""
     nonzero: tuple[int, int]
-    """Milli-cpu and bytes of memory with the defaults that scoring uses."""
+    """Milli-cpu and bytes of memory, with the defaults that scoring assumes."""
     host_ports: tuple[HostPort, ...]
     amounts: tuple[tuple[str, int, int], ...]
-    """What a node's sums change by: resource, request, and the same with scoring defaults; one of `pods`."""
+    """The changes of a node's sums: resource, request, and request with scoring defaults; `pods` by one."""
 
     @classmethod
-    def of(cls, pod: Pod) -> Demand:
-        """Computed afresh. A QuantityError passes through."""
+    def of(cls, pod: Pod) -> PodDemand:
+        """Compute the demand of a pod. Raises QuantityError if it has an invalid quantity."""
         requests = {name: clamp(amount) for name, amount in pod_requests(pod).items()}
         nonzero = dict(zip((CPU, MEMORY), map(clamp, pod_nonzero_requests(pod)), strict=True))
         counted = {**requests, **nonzero}
@@ -67,87 +71,82 @@ class Demand:
         )
 
 
-class Listener(Protocol):
-    """Notified of pods that come."""
-
-    def pod_added(self, row: int, entry: PodEntry) -> None: ...
-
-
 class PodEntry:
-    """A pod with its demand and its node, as the cache and the NodeTable account it. What it takes does not
-    change once it is accounted; what observers of the table have worked out about the pod is kept with it."""
+    """A pod with its demand and its node, as the cache and the NodeTable account it.
+
+    The demand does not change while the pod is accounted. Observers of the table keep their results about the
+    pod here.
+    """
 
     __slots__ = (
         "amounts",
         "assumed",
-        "came",
         "host_ports",
         "index_keys",
         "label_set",
         "listeners",
         "node_name",
         "nonzero",
-        "prepared",
+        "original",
+        "prepared_mark",
         "requests",
         "terms",
         "uid",
     )
 
-    def __init__(self, pod: Pod, demand: Demand | None = None) -> None:
+    def __init__(self, pod: Pod, demand: PodDemand | None = None) -> None:
         if demand is None:
-            demand = Demand.of(pod)
-        self.came = pod
-        """The pod as it came, which is enough for all that does not ask for its node: a pod that was only
-        decided does not name it yet."""
+            demand = PodDemand.of(pod)
+        self.original = pod
+        """The pod as it arrived. An assumed pod does not name its node here; use `pod` if that matters."""
         self.node_name: str = pod.spec.node_name
-        """Where it is accounted, or shall be; the node may be a ghost."""
+        """The node, or ghost, that the pod is or will be accounted on."""
         self.assumed = False
-        """Decided for its node and not yet seen there."""
+        """Whether the pod was given its node but has not been seen there yet."""
         self.uid: str = pod.metadata.uid
         self.requests = demand.requests
         self.nonzero = demand.nonzero
         self.host_ports = demand.host_ports
         self.amounts = demand.amounts
         self.label_set: LabelSet | None = None
-        """Where the pod is counted, or would be."""
+        """The label set that counts the pod, or would."""
         self.terms: PodTerms | None = None
-        """The pod's affinity terms, which live as long as a pod that has them; None: not asked for."""
+        """The pod's affinity terms, or None until they are needed."""
         self.index_keys: Mapping[Any, Sequence[Hashable]] = NO_KEYS
-        """Index → the keys under which the pod is filed there."""
-        self.listeners: Sequence[Listener] = ()
-        """Observers of the table that this pod concerns, if `prepared` is the table's mark of now."""
-        self.prepared: object = None
+        """Index → the keys of the pod in it."""
+        self.listeners: Sequence[Observer] = ()
+        """The observers that this pod concerns, valid if `prepared_mark` is the current `Observers.mark`."""
+        self.prepared_mark: object = None
 
     @property
     def pod(self) -> Pod:
-        """The pod, bound to its node. The object is made when it is asked for: most pods are seen as bound
-        before that."""
-        pod = self.came
+        """The pod, bound to its node. Built on demand, because most pods are seen as bound before that."""
+        pod = self.original
         if pod.spec.node_name != self.node_name:
-            pod = self.came = bound_to(pod, self.node_name)
+            pod = self.original = bound_to(pod, self.node_name)
         return pod
 
     def __repr__(self) -> str:
-        return f"PodEntry({self.came.key})"
+        return f"PodEntry({self.original.key})"
 
 
 def bound_to(pod: Pod, node_name: str) -> Pod:
-    """The pod as it will be once it is bound."""
+    """Return the pod with its node set, as it will be once it is bound."""
     return _replace(pod, spec=_replace(pod.spec, node_name=node_name))
 
 
 class PodEntries:
-    """Makes entries; pods of one template share one `Demand`, which saves time and memory."""
+    """Creates entries. Pods of one template share one `PodDemand`, which saves time and memory."""
 
     def __init__(self, templates: int = _TEMPLATES) -> None:
         self._limit = templates
-        self._demands: dict[bytes, Demand] = {}
+        self._demands: dict[bytes, PodDemand] = {}
         self._encode = msgspec.msgpack.Encoder().encode
 
     def entry(self, pod: Pod) -> PodEntry:
-        """The entry of a pod. A QuantityError passes through."""
+        """Return the entry of a pod. Raises QuantityError if it has an invalid quantity."""
         spec, status = pod.spec, pod.status
-        basis: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+        key_parts: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
         if (
             status.conditions
             or status.container_statuses
@@ -155,23 +154,25 @@ class PodEntries:
             or status.resources
             or status.allocated_resources
         ):
-            basis += _reported(status)
+            key_parts += _reported(status)
         try:
-            # Node, name and labels are left out, so that replicas have the same basis.
-            template = self._encode(basis)
+            # Without node, name and labels, so that replicas have the same key.
+            template = self._encode(key_parts)
         except OverflowError:  # an integer beyond 64 bits, which cannot be encoded
             return PodEntry(pod)
         demand = self._demands.get(template)
         if demand is None:
-            demand = self._demands[template] = Demand.of(pod)
+            demand = self._demands[template] = PodDemand.of(pod)
             if len(self._demands) > self._limit:
                 del self._demands[next(iter(self._demands))]
         return PodEntry(pod, demand)
 
 
 def _reported(status: PodStatus) -> tuple[Any, ...]:
-    """What the kubelet says about requests that differ from the spec while a pod is resized; empty where it
-    says nothing, so that a pod has the same basis before and after it is bound."""
+    """Return the requests that the kubelet reports while a pod is resized.
+
+    The result is empty otherwise, so that a pod has the same template key before and after it is bound.
+    """
     containers = [
         (found.name, found.resources, found.allocated_resources)
         for found in (*status.container_statuses, *status.init_container_statuses)
@@ -186,29 +187,29 @@ def _reported(status: PodStatus) -> tuple[Any, ...]:
 _EMPTY = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0}
 
 
-class NodeLoad:
-    """Pods by UID and their sums, which are exact at any time, never clamped. Implements
+class RowLoad:
+    """The pods of a row by UID and their sums, exact and never clamped. Implements
     `framework.nodes.NodeLoad`."""
 
     __slots__ = ("_pods", "entries", "nonzero_requested", "nonzero_sums", "ranking", "requested", "sums")
 
     def __init__(self) -> None:
         self.entries: dict[str, PodEntry] = {}
-        """UID → pod with its demand, in the order in which they came."""
+        """UID → entry, in the order of arrival."""
         self.sums: dict[str, int] = dict(_EMPTY)
-        """Resource → sum; the four standard ones are always present, `pods` is the number of pods."""
+        """Resource → sum. The four standard resources are always present; `pods` is the number of pods."""
         self.requested: Mapping[str, int] = MappingProxyType(self.sums)
-        """`sums` for readers."""
+        """A read-only view of `sums`."""
         self.nonzero_sums: dict[str, int] = dict(_EMPTY)
         """`sums` with scoring defaults, which exist for cpu and memory."""
         self.nonzero_requested: Mapping[str, int] = MappingProxyType(self.nonzero_sums)
         self._pods: tuple[Pod, ...] | None = ()
         self.ranking: PodRanking | None = None
-        """What `ranked` gives, if that is known."""
+        """The cached result of `ranked`, or None."""
 
-    def copy(self) -> NodeLoad:
-        """A load of its own that starts with these pods and sums."""
-        load = NodeLoad()
+    def copy(self) -> RowLoad:
+        """Return an independent load with these pods and sums."""
+        load = RowLoad()
         load.entries = self.entries.copy()
         load.sums.update(self.sums)
         load.nonzero_sums.update(self.nonzero_sums)
@@ -217,11 +218,11 @@ class NodeLoad:
 
     def add(self, entry: PodEntry) -> None:
         if entry.uid in self.entries:
-            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is on the node already")
+            raise CacheError(f"Pod {entry.pod.key} ({entry.uid}) is already on the node.")
         self.entries[entry.uid] = entry
         requested, nonzero = self.sums, self.nonzero_sums
         for name, amount, counted in entry.amounts:
-            try:  # cheaper than asking for a default: the standard ones are always there
+            try:  # cheaper than .get(): the standard resources are always present
                 requested[name] += amount
                 nonzero[name] += counted
             except KeyError:
@@ -229,9 +230,9 @@ class NodeLoad:
         self._pods = self.ranking = None
 
     def remove(self, entry: PodEntry) -> None:
-        """Take out what `add` put in; the entry must have the same demand as the added one."""
+        """Undo `add`. The entry must have the same demand as the added one."""
         if self.entries.pop(entry.uid, None) is None:
-            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
+            raise CacheError(f"Pod {entry.pod.key} ({entry.uid}) is not on the node.")
         requested, nonzero = self.sums, self.nonzero_sums
         for name, amount, counted in entry.amounts:
             requested[name] -= amount
@@ -239,21 +240,99 @@ class NodeLoad:
         self._pods = self.ranking = None
 
     def replace(self, entry: PodEntry) -> None:
-        """Another version of a pod that is here, with the same demand."""
+        """Store another version of a pod with the same demand."""
         if entry.uid not in self.entries:
-            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
+            raise CacheError(f"Pod {entry.pod.key} ({entry.uid}) is not on the node.")
         self.entries[entry.uid] = entry
         self._pods = self.ranking = None
 
     def pods(self) -> tuple[Pod, ...]:
-        """The pods as a value that later changes leave alone."""
+        """Return the pods as a tuple that later changes do not affect."""
         if self._pods is None:
             self._pods = tuple([entry.pod for entry in self.entries.values()])
         return self._pods
 
     def ranked(self) -> PodRanking:
-        """The pods by importance; kept until they change."""
+        """Return the pods by importance. The result is cached until they change."""
         if self.ranking is None:
             requests = [entry.requests for entry in self.entries.values()]
             self.ranking = PodRanking(zip(self.pods(), requests, strict=True))
         return self.ranking
+
+
+class NodeObserver(Protocol):
+    """Notified after every change of a node."""
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
+class Observer(Protocol):
+    """Notified after a pod was added to or removed from a row. A ghost row has pods but no node."""
+
+    def prepare(self, entry: PodEntry) -> bool:
+        """Precompute what is needed about a pod that may be added soon.
+
+        Returns False if this observer need not be notified when the pod is added.
+        """
+        ...
+
+    def pod_added(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        """The table calls this for a new version with the same demand on the same row."""
+        ...
+
+
+class Observers:
+    """All observers of one table. `pods` and `nodes` iterate over the present pods and nodes with their
+    rows."""
+
+    __slots__ = ("_nodes", "all", "mark", "of_nodes", "pods")
+
+    def __init__(
+        self,
+        pods: Callable[[], Iterable[tuple[int, PodEntry]]],
+        nodes: Callable[[], Iterable[tuple[int, Node]]],
+    ) -> None:
+        self.pods = pods
+        """Iterates over all present pods with their rows."""
+        self._nodes = nodes
+        self.all: list[Observer] = []
+        self.of_nodes: list[NodeObserver] = []
+        self.mark = object()
+        """Marks the entries that the current observers have prepared."""
+
+    def observe(self, observer: Observer) -> None:
+        """Notify `observer` of all present pods, and from now on of every pod added or removed.
+
+        Pods stay on their row even if the node is removed.
+        """
+        self.show_pods(observer)
+        self.all.append(observer)
+        self.forget_prepared()
+
+    def show_pods(self, observer: Observer) -> None:
+        """Notify `observer` of all present pods."""
+        for row, entry in self.pods():
+            observer.pod_added(row, entry)
+
+    def observe_nodes(self, observer: NodeObserver) -> None:
+        """Notify `observer` of all present nodes, and from now on of every change of a node."""
+        for row, node in self._nodes():
+            observer.node_changed(row, None, node)
+        self.of_nodes.append(observer)
+
+    def ignore_nodes(self, observer: NodeObserver) -> None:
+        """Stop notifying `observer`."""
+        self.of_nodes.remove(observer)
+
+    def prepare(self, entry: PodEntry) -> None:
+        """Show a pending pod to all observers."""
+        entry.listeners = tuple([observer for observer in self.all if observer.prepare(entry)])
+        entry.prepared_mark = self.mark
+
+    def forget_prepared(self) -> None:
+        """Invalidate all prepared entries, because an observer is now interested in other pods."""
+        self.mark = object()

@@ -1,8 +1,8 @@
-"""Informer stores: the objects of each kind as last delivered, for listers and wherever the scheduler looks
-one up; and objects that a plugin has changed ahead of the API server, such as claims about to be bound.
+"""Informer stores: the objects of each kind as last delivered, and objects that a plugin has assumed.
 
-What a change means (accounting, wake-ups) is decided elsewhere. Objects are shared and never changed. Pods
-are assumed in `ClusterCache`, not here.
+A plugin assumes an object that it changes ahead of the API server, such as a claim about to be bound. Objects
+are shared and never modified. What a change means for accounting and wake-ups is decided elsewhere, and pods
+are assumed in `ClusterCache`. `AssumeStore` follows pkg/scheduler/util/assumecache/assume_cache.go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moorage.framework.ports import Change
 from moorage.state.columns import CacheError
 
 Watcher = Callable[[Any | None, Any | None], None]
-"""`watcher(old, new)`, called after the store has changed."""
+"""`watcher(old, new)` is called after the store has changed."""
 
 
 class ObjectStore:
@@ -28,12 +28,12 @@ class ObjectStore:
         self._objects: dict[str, Any] = {}
         """Key (`namespace/name`, or the bare name) → object."""
         self._namespaces: dict[str, dict[str, Any]] = {}
-        """Namespace → name → object; none is empty. Cluster-wide objects are in the namespace ""."""
+        """Namespace (empty for cluster-scoped objects) → name → object. No inner mapping is empty."""
         self._watchers: list[Watcher] = []
         self.version = 0
-        """Grows with every change, and with every change of what is assumed on top of it."""
+        """Grows with every change of the objects and of the assumed objects."""
         self.known = True
-        """False while the API server does not serve the kind."""
+        """Whether the API server serves the kind."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -46,29 +46,29 @@ class ObjectStore:
         return self._objects.get(key)
 
     def list(self, namespace: str = "") -> Iterator[Any]:
-        """All objects, or those of one namespace."""
+        """Iterate over all objects, or those of one namespace."""
         found = self._namespaces.get(namespace, {}) if namespace else self._objects
         yield from found.values()
 
     def observe(self, watcher: Watcher) -> None:
-        """Tell `watcher` about all that is here, and from now on about every change."""
+        """Call `watcher` for all present objects, and from now on for every change."""
         for obj in self._objects.values():
             watcher(None, obj)
         self._watchers.append(watcher)
 
     def ignore(self, watcher: Watcher) -> None:
-        """Tell `watcher` no longer."""
+        """Stop calling `watcher`."""
         self._watchers.remove(watcher)
 
     def serve(self, known: bool) -> bool:
-        """The API server serves the kind, or does not; returns whether that is news."""
+        """Store whether the API server serves the kind. Returns whether that changed."""
         changed = known is not self.known
         self.known = known
         self.version += changed
         return changed
 
     def apply(self, change: Change) -> None:
-        """Take over a delivered change. Repeating one, or deleting what is unknown, changes nothing."""
+        """Apply a delivered change. Repeating a change or deleting an unknown object has no effect."""
         self.version += 1
         if change.new is not None:
             self._put(change.new)
@@ -78,7 +78,7 @@ class ObjectStore:
     def _put(self, obj: Any) -> None:
         known = self._objects.get(obj.key)
         if known is not None and known.uid != obj.uid:
-            self._delete(known)  # another object of the same name: it appears now, at the end of the list
+            self._delete(known)  # a new object of the same name belongs at the end of the list
             known = None
         self._objects[obj.key] = obj
         self._namespaces.setdefault(obj.namespace, {})[obj.name] = obj
@@ -99,7 +99,7 @@ class ObjectStore:
 
 
 class Stores:
-    """One store per kind, made when it is first asked for."""
+    """One store per kind, created on first use."""
 
     def __init__(self) -> None:
         self._stores: dict[Resource, ObjectStore] = {}
@@ -111,7 +111,7 @@ class Stores:
         return store
 
     def lister(self, resource: Resource) -> ObjectStore:
-        """Read access to a kind; stays valid for good."""
+        """Return read access to a kind. It stays valid for good."""
         return self[resource]
 
     def apply(self, change: Change) -> None:
@@ -122,16 +122,15 @@ class Stores:
 class _Assumed:
     object: Any
     base: str
-    """resourceVersion that the store held when the object was assumed."""
+    """The resourceVersion in the store when the object was assumed."""
 
 
 class AssumeStore:
     """An ObjectStore with assumed objects in front. Implements `framework.handle.AssumeCache`.
 
-    An assumed object hides the stored one until the store has a version that came later and is at least as
-    new. An object assumed on top of the very version that is stored (a change not yet written) therefore
-    stays until the next version arrives. It need not be notified of deliveries: the store is compared when
-    it is read.
+    An assumed object hides the stored one until the store receives a later version that is at least as new.
+    An object that was assumed on top of the stored version (a change not written yet) therefore stays until
+    the next version arrives. The store is compared on every read, so deliveries need no notification.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -139,30 +138,30 @@ class AssumeStore:
         self._assumed: dict[str, _Assumed] = {}
 
     def get(self, key: str) -> Any | None:
-        return self._settled(key, self._store.by_key(key))
+        return self._visible(key, self._store.by_key(key))
 
     def list(self) -> Iterator[Any]:
         for stored in self._store.list():
-            yield self._settled(stored.key, stored)
+            yield self._visible(stored.key, stored)
 
     def assume(self, obj: Any) -> None:
-        """Show this object from now on. A CacheError when it is unknown, or older than what is shown."""
+        """Show this object from now on. Raises CacheError if it is unknown or older than the visible one."""
         shown = self.get(obj.key)
         stored = self._store.by_key(obj.key)
         if shown is None or stored is None:
-            raise CacheError(f"{obj.key} is not known, so it cannot be assumed")
+            raise CacheError(f"Cannot assume {obj.key}: it is not in the store.")
         if is_older(obj.resource_version, shown.resource_version):
-            raise CacheError(f"{obj.key} is older than the known version, so it cannot be assumed")
+            raise CacheError(f"Cannot assume {obj.key}: it is older than the visible version.")
         self._assumed[obj.key] = _Assumed(obj, stored.resource_version)
         self._store.version += 1
 
     def restore(self, key: str) -> None:
-        """Show the stored object again; nothing happens when none is assumed."""
+        """Show the stored object again. Has no effect if none is assumed."""
         if self._assumed.pop(key, None) is not None:
             self._store.version += 1
 
-    def _settled(self, key: str, stored: Any | None) -> Any | None:
-        """What to show in place of `stored`; an assumption that it has overtaken is dropped."""
+    def _visible(self, key: str, stored: Any | None) -> Any | None:
+        """Return the object to show in place of `stored`, dropping an outdated assumption."""
         assumed = self._assumed.get(key)
         if assumed is None:
             return stored
@@ -176,5 +175,5 @@ class AssumeStore:
 
 
 def is_older(version: str, other: str) -> bool:
-    """Compared as numbers. Versions that are none cannot be compared, so neither is older."""
+    """Compare two versions as numbers. If either is not a number, neither is older."""
     return version.isdecimal() and other.isdecimal() and int(version) < int(other)

@@ -6,7 +6,7 @@ The sentences are part of the behaviour: clients tell one 409 from another by th
 from __future__ import annotations
 
 from moorage.api.errors import ApiError, from_status
-from moorage.api.meta import Status, StatusCause, StatusDetails
+from moorage.api.meta import ApiStatus, StatusCause, StatusDetails
 from moorage.api.resources import Resource
 
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -32,7 +32,7 @@ def failure(
         name=name, group=group, kind=kind or plural, causes=causes, retry_after_seconds=retry_after
     )
     return from_status(
-        Status(
+        ApiStatus(
             api_version="v1",
             kind="Status",
             status="Failure",

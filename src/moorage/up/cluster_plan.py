@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure, configure_file
-from moorage.app.reloading import Source
+from moorage.app.reloading import ConfigurationSource
 from moorage.scheduler.assembly import FLUSH_AFTER
 from moorage.snapshots.manifests import read_manifest
 from moorage.telemetry import logs
@@ -31,7 +31,7 @@ class ClusterPlan:
     """None for a file name that depends on the port."""
     any_port_will_do: bool = False
     """Whether any free port may be used if the port is in use."""
-    source: Source | None = None
+    source: ConfigurationSource | None = None
     """Where the configuration is reloaded from when it changes; None if it never does."""
     flush_after: float | None = FLUSH_AFTER
     """Seconds after which an unschedulable pod is retried without an event; None for never."""
@@ -83,10 +83,10 @@ class ClusterPlan:
             logging_format=logging_format,
         )
         if config is None:
-            made = (configure(), Source(configure)) if scheduler else (None, None)
+            made = (configure(), ConfigurationSource(configure)) if scheduler else (None, None)
             return cls(orders, made[0], kubeconfig, port is None, made[1], ui=ui)
         load = functools.partial(configure_file, config, folders=plugin_folders)
-        source = Source(load, (config,), plugins=True)
+        source = ConfigurationSource(load, (config,), plugins=True)
         return cls(orders, load(), kubeconfig, port is None, source, ui=ui)
 
     def kubeconfig_at(self, port: int) -> Path:

@@ -90,12 +90,12 @@ def test_sp73_of_two_borrowers_that_do_it_the_less_important_one_goes():
 @pytest.mark.parametrize("other", ["DefaultPreemption", "PreemptionToleration"])
 def test_sp847_two_plugins_that_preempt_are_reported(other):
     alone = json.loads(CONFIG)
-    assert checks.warnings(configure(json.dumps(alone), discover=False)) == []
+    assert checks.find_warnings(configure(json.dumps(alone), discover=False)) == []
     plugins = alone["profiles"][0]["plugins"]["multiPoint"]
     plugins["disabled"] = [name for name in plugins["disabled"] if name["name"] != other]
     plugins["enabled"] += [{"name": other}] if other != "DefaultPreemption" else []
-    found = checks.warnings(configure(json.dumps(alone), discover=False))
-    assert f'profiles[0].plugins: "CapacityScheduling" takes the place of "{other}": disable {other}' in found
+    found = checks.find_warnings(configure(json.dumps(alone), discover=False))
+    assert f'profiles[0].plugins: "CapacityScheduling" replaces "{other}"; disable {other}' in found
 
 
 def test_sp848_the_status_needs_no_other_program_and_a_kind_that_is_not_served_is_reported():

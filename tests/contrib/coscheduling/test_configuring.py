@@ -98,7 +98,7 @@ def test_arguments_that_cannot_be_meant_are_named(args, problem):
 def test_the_manifests_begin_with_the_kind_and_the_example_has_the_same():
     text = (ROOT / "examples" / "03-coscheduling" / "scheduler.yaml").read_text()
     configured = configure(text, discover=False)
-    assert checks.mistakes(configured) == []
+    assert checks.find_mistakes(configured) == []
     [first, *others] = manifests(configured, text, DeployOptions(image="moorage:test"))
     assert first == PODGROUP_DEFINITION
     assert "CustomResourceDefinition" not in [obj["kind"] for obj in others]

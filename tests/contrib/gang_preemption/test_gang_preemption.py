@@ -220,8 +220,8 @@ def test_max_members_must_be_positive(value):
 
 def test_an_order_in_which_a_group_is_rejected_before_it_is_planned_is_reported():
     config = json.loads(json.dumps(CONFIG))
-    assert checks.warnings(configure(json.dumps(config), discover=False)) == []
+    assert checks.find_warnings(configure(json.dumps(config), discover=False)) == []
     config["profiles"][0]["plugins"]["multiPoint"]["enabled"].reverse()
-    assert checks.warnings(configure(json.dumps(config), discover=False)) == [
-        'profiles[0].plugins.postFilter: "GangPreemption" must come before "Coscheduling": enable it first'
+    assert checks.find_warnings(configure(json.dumps(config), discover=False)) == [
+        'profiles[0].plugins.postFilter: "GangPreemption" must run before "Coscheduling"; enable it first'
     ]

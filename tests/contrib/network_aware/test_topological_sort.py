@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.app.configuration import configure
-from moorage.bench.world import World, make
+from moorage.bench.world import BenchWorld, raw_pod
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
 from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
@@ -37,10 +37,10 @@ def test_pods_of_no_group_or_of_one_that_does_not_exist_are_tried_by_priority_an
 
 
 def test_pods_that_wait_are_sorted_again_when_the_order_changes():
-    world = World(0, 0, configured=configure(CONFIG, discover=False))
+    world = BenchWorld(0, 0, configured=configure(CONFIG, discover=False))
     world.put(APPGROUPS, [app_group(order=("a", "b", "c"))])
     for name in ("b", "a", "c"):
-        world.enqueue(make(name, labels={GROUP: "shop", WORKLOAD: name}))
+        world.enqueue(raw_pod(name, labels={GROUP: "shop", WORKLOAD: name}))
     world.put(APPGROUPS, [app_group(order=("c", "b", "a"))])
     world.engine.drain()
     found = [world.engine.queue.pop() for _ in range(3)]

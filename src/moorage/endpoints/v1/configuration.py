@@ -13,8 +13,8 @@ from moorage import config
 from moorage.api.errors import MoorageError
 from moorage.app import checks
 from moorage.app.configuration import Configuration, build_registry, configure
-from moorage.app.configuration_history import Entry, shown
-from moorage.app.reloading import SENT, Outcome, Reloader
+from moorage.app.configuration_history import HistoryEntry, redacted_yaml
+from moorage.app.reloading import SENT, Reloader, ReloadOutcome
 from moorage.app.scheduler import Scheduler
 from moorage.config import ConfigError
 from moorage.endpoints.answers import (
@@ -45,9 +45,9 @@ class ConfigurationView:
         self._writable = writable and reloader is not None
 
     async def answer(self) -> ConfigurationAnswer:
-        outcome = Outcome() if self._reloader is None else self._reloader.outcome
+        outcome = ReloadOutcome() if self._reloader is None else self._reloader.outcome
         history = () if self._reloader is None else self._reloader.history
-        checked = describe(self._scheduler.configuration, shown(self._scheduler.configuration.config))
+        checked = describe(self._scheduler.configuration, redacted_yaml(self._scheduler.configuration.config))
         return ConfigurationAnswer(
             generation=outcome.generation,
             error=outcome.error,
@@ -75,13 +75,13 @@ class ConfigurationView:
         assert self._reloader is not None  # otherwise the guard admits no text
         try:
             found = self._reloader.read(text)
-            if mistakes := checks.mistakes(found):
+            if mistakes := checks.find_mistakes(found):
                 raise ConfigError(mistakes, SENT)
         except ConfigError as error:
             return ConfigurationProblems(error=str(error), problems=[str(each) for each in error.problems])
         except MoorageError as error:
             return ConfigurationProblems(error=str(error), problems=[str(error)])
-        return describe(found, shown(found.config))
+        return describe(found, redacted_yaml(found.config))
 
     async def apply(self, text: str) -> PastConfiguration:
         """Use a configuration; `error` says why it was refused, and is empty if it is in use."""
@@ -92,10 +92,10 @@ class ConfigurationView:
 
 def describe(configuration: Configuration, text: str) -> CheckedConfiguration:
     """Return what a configuration means; `text` is its completed form."""
-    return msgspec.convert({"text": text, **checks.described(configuration)}, CheckedConfiguration)
+    return msgspec.convert({"text": text, **checks.describe(configuration)}, CheckedConfiguration)
 
 
-def _past(entry: Entry) -> PastConfiguration:
+def _past(entry: HistoryEntry) -> PastConfiguration:
     return msgspec.convert(entry, PastConfiguration, from_attributes=True)
 
 
@@ -120,7 +120,7 @@ def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
             )
         own = set(known or ()) - set(build_registry())
         found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
-        problems = checks.mistakes(found)
+        problems = checks.find_mistakes(found)
     except ConfigError as error:
         problems = list(error.problems)
     return _wrong(*map(str, problems)) if problems else describe(found, config.dump(found.config))

@@ -51,13 +51,13 @@ class NodesView:
             return f"there is no node {name[:300]!r}; /moorage/v1/nodes lists the nodes"
         view, requested, entries = looked
         found = sorted(
-            (each for each in entries if each.came.key > query.after), key=lambda one: one.came.key
+            (each for each in entries if each.original.key > query.after), key=lambda one: one.original.key
         )
         shown = found[: query.limit]
         return NodeAnswer(
             **_fields(view, requested),
             pods=[_pod(entry) for entry in shown],
-            after=shown[-1].came.key if len(found) > len(shown) else None,
+            after=shown[-1].original.key if len(found) > len(shown) else None,
         )
 
 
@@ -87,7 +87,7 @@ def _fields(view: NodeView, requested: dict[str, int]) -> dict[str, Any]:
 
 
 def _pod(entry: PodEntry) -> PodOnNode:
-    pod = entry.came
+    pod = entry.original
     return PodOnNode(
         pod=pod.key,
         uid=pod.uid,

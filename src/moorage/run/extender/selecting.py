@@ -47,7 +47,7 @@ class ServedProfile:
 def select(configuration: Configuration, profile: str = "", *, with_defaults: bool = False) -> ServedProfile:
     """What is served of the profile of this name, or of the first; a MoorageError if that is nothing.
     kube-scheduler's own plugins are left out, since it runs them itself, unless `with_defaults`."""
-    configuration = configuration.only(profile)
+    configuration = configuration.with_one_profile(profile)
     (resolved,) = configuration.profiles
     points = {
         point: tuple(ref for ref in refs if with_defaults or ref.name not in KUBE_SCHEDULERS)
