@@ -7,10 +7,7 @@ from perf import gpus, groups_and_load, networks, numa, preempting, tenants
 
 WORKLOADS: tuple[EngineWorkload, ...] = (
     EngineWorkload(
-        "gangs",
-        "PodGroups of three, with Coscheduling",
-        groups_and_load.gangs,
-        config=groups_and_load.COSCHEDULING,
+        "gangs", "PodGroups of three, with Coscheduling", groups_and_load.gangs, config=groups_and_load.COSCHEDULING
     ),
     EngineWorkload(
         "low-cpu", "as plain, with LowCpuScheduler", groups_and_load.low_cpu, config=groups_and_load.LOW_CPU
@@ -47,9 +44,7 @@ WORKLOADS: tuple[EngineWorkload, ...] = (
         config=tenants.ISOLATION,
         finish_node=tenants.add_pool,
     ),
-    EngineWorkload(
-        "applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY
-    ),
+    EngineWorkload("applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY),
     EngineWorkload(
         "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
     ),
@@ -64,9 +59,7 @@ WORKLOADS: tuple[EngineWorkload, ...] = (
         )
         for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
     ),
-    EngineWorkload(
-        "quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG
-    ),
+    EngineWorkload("quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG),
     EngineWorkload(
         "preemption-4-toleration",
         "4 pods a node, with PreemptionToleration",

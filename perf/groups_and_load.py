@@ -53,9 +53,7 @@ def _members(world: BenchWorld) -> Pods:
     for i in count():
         if i % GANGS == 0:
             names = (f"gang-{group:05}" for group in range(i, i + GANGS))
-            world.put(
-                PODGROUPS, ({"metadata": raw_meta(name), "spec": {"minMember": MEMBERS}} for name in names)
-            )
+            world.put(PODGROUPS, ({"metadata": raw_meta(name), "spec": {"minMember": MEMBERS}} for name in names))
         for member in range(MEMBERS):
             yield raw_pod(
                 f"gang-{i:05}-{member}",

@@ -70,9 +70,7 @@ def _topology() -> dict[str, Any]:
     def level(key: str, names: list[str], first: int) -> dict[str, Any]:
         def costs(origin: int) -> list[dict[str, Any]]:
             others = (other for other in range(len(names)) if other != origin)
-            return [
-                {"destination": names[other], "networkCost": first + abs(origin - other)} for other in others
-            ]
+            return [{"destination": names[other], "networkCost": first + abs(origin - other)} for other in others]
 
         origins = [{"origin": name, "costList": costs(number)} for number, name in enumerate(names)]
         return {"topologyKey": key, "originList": origins}

@@ -51,9 +51,7 @@ def _topology(world: BenchWorld, row: int) -> dict[str, Any]:
             "name": f"node-{number}",
             "type": "Node",
             "resources": [amount("cpu", CPUS // ZONES), amount("memory", MEMORY // ZONES, "Gi")],
-            "costs": [
-                {"name": f"node-{other}", "value": 10 if other == number else 21} for other in range(ZONES)
-            ],
+            "costs": [{"name": f"node-{other}", "value": 10 if other == number else 21} for other in range(ZONES)],
         }
         for number in range(ZONES)
     ]

@@ -84,9 +84,7 @@ def quotas(world: BenchWorld) -> Pods:
         world.put(ELASTICQUOTAS, [quota(f"department-{d}", "company", {}), *teams])
     for i in count():
         team = f"team-{i % DEPARTMENTS}-{i // DEPARTMENTS % TEAMS}"
-        yield raw_pod(
-            f"{team}-{i}", namespace=team, cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"q-{i}"}
-        )
+        yield raw_pod(f"{team}-{i}", namespace=team, cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"q-{i}"})
 
 
 def quota(namespace: str, parent: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +96,7 @@ def quota(namespace: str, parent: str, spec: dict[str, Any]) -> dict[str, Any]:
 def toleration(world: BenchWorld) -> Pods:
     """Yield preemptors; the large pod of every second node is protected."""
     protecting = {MINIMUM: "10000", SECONDS: "-1"}
-    world.put(
-        PRIORITY_CLASSES, [{"metadata": {**raw_meta("guarded"), "annotations": protecting}, "value": 0}]
-    )
+    world.put(PRIORITY_CLASSES, [{"metadata": {**raw_meta("guarded"), "annotations": protecting}, "value": 0}])
     fill(world, ({"priorityClassName": "guarded"}, {}))
     yield from preemptors(world)
 

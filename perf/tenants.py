@@ -39,12 +39,7 @@ AFFINITY = config(
         "label": APP_ID,
         "limits": [{"maxPods": 5}, {"topologyKey": ZONE, "maxPods": 1000}],
         "preferences": [
-            {
-                "application": f"app-{i}",
-                "other": f"app-{(i + 1) % APPLICATIONS}",
-                "topologyKey": ZONE,
-                "weight": 10,
-            }
+            {"application": f"app-{i}", "other": f"app-{(i + 1) % APPLICATIONS}", "topologyKey": ZONE, "weight": 10}
             for i in range(APPLICATIONS)
         ],
     },

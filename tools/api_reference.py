@@ -34,7 +34,7 @@ framework.statuses NodeStatuses:get,names_with,rows_with,count_by_verdict,histog
 framework.cycle_state CycleState:read,write,delete,own,to_activate
 # Answers
 framework.status Status Code PreFilterResult PostFilterResult PreBindPreFlight Normalization default_normalize
-framework.optional Detail Figure ExplainingPlugin Proposal ObjectChange a_few unit_of
+framework.optional Detail Figure ExplainingPlugin Proposal ObjectChange a_few
 # What a plugin declares
 framework.points Plugin
 framework.args PluginArgs ArgsContext

@@ -41,11 +41,7 @@ def add_details(node: dict[str, Any]) -> None:
         "csi.volume.kubernetes.io/nodeid": f'{{"disk.csi.example.com":"{name}"}}',
     }
     meta |= {"resourceVersion": "81234567", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    node["spec"] |= {
-        "podCIDR": "10.0.0.0/24",
-        "podCIDRs": ["10.0.0.0/24"],
-        "providerID": f"example:///{name}",
-    }
+    node["spec"] |= {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"], "providerID": f"example:///{name}"}
     status["conditions"] = [
         {
             "type": kind,

@@ -94,9 +94,7 @@ async def measure(
 
             async def one() -> int:
                 pod = next(pending)
-                return await (
-                    _time_requests(extender, world, pod) if exchange.serves else _schedule_one(world, pod)
-                )
+                return await (_time_requests(extender, world, pod) if exchange.serves else _schedule_one(world, pod))
 
             with production_gc():
                 for _ in range(WARM_UP):
@@ -162,13 +160,7 @@ def _node_bytes(world: BenchWorld, exchange: ExtenderExchange) -> int:
 async def _process(module: str, *arguments: str) -> AsyncIterator[str]:
     """Run an extender in another process and yield its URL."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        *arguments,
-        stdin=PIPE,
-        stdout=PIPE,
-        start_new_session=True,
+        sys.executable, "-m", module, *arguments, stdin=PIPE, stdout=PIPE, start_new_session=True
     )
     assert process.stdin is not None
     assert process.stdout is not None

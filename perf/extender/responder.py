@@ -49,9 +49,7 @@ class ResponderConnection(asyncio.BufferedProtocol):
         if self._filled == body + length:
             answer = self._answer(line.split()[1], body)
             self._filled = 0
-            head = (
-                f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(answer)}\r\n\r\n"
-            )
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(answer)}\r\n\r\n"
             self._transport.writelines((head.encode(), answer))
 
     def _answer(self, path: bytes, body: int) -> bytes:

@@ -20,10 +20,7 @@ POD = {
         "uid": "u1",
         "resourceVersion": "7",
         "labels": {"app": "web"},
-        "ownerReferences": [
-            {"kind": "Job", "name": "j"},
-            {"kind": "ReplicaSet", "name": "r", "controller": True},
-        ],
+        "ownerReferences": [{"kind": "Job", "name": "j"}, {"kind": "ReplicaSet", "name": "r", "controller": True}],
         "managedFields": [{"manager": "kubectl"}],
     },
     "spec": {
@@ -36,10 +33,7 @@ POD = {
                 "ports": [{"containerPort": 80, "hostPort": 8080, "hostIP": "10.0.0.1"}],
             }
         ],
-        "volumes": [
-            {"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1"}},
-            {"name": "e", "emptyDir": {}},
-        ],
+        "volumes": [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1"}}, {"name": "e", "emptyDir": {}}],
         "schedulingGroup": {"podGroupName": "gang"},
         "newFieldOfTomorrow": {"deep": [1, 2]},
     },
@@ -51,13 +45,7 @@ def test_a_pod_is_decoded_with_its_kubernetes_spellings():
     pod = decode(PODS, msgspec.json.encode(POD))
     assert isinstance(pod, Pod)
     assert pod == convert(PODS, POD)
-    assert (
-        pod.name,
-        pod.namespace,
-        pod.key,
-        pod.uid,
-        pod.resource_version,
-    ) == ("web", "shop", "shop/web", "u1", "7")
+    assert (pod.name, pod.namespace, pod.key, pod.uid, pod.resource_version) == ("web", "shop", "shop/web", "u1", "7")
     container = pod.spec.containers[0]
     assert container.resources.requests == {"cpu": 1, "memory": "1Gi", "x.io/y": 1.5}
     assert container.ports[0].host_ip == "10.0.0.1"
@@ -89,9 +77,7 @@ def test_every_resource_decodes_an_empty_object_and_survives_the_round_trip(reso
 
 
 def test_nulls_read_as_absent():
-    pod = decode(
-        PODS, b'{"metadata":{"name":"a","labels":null},"spec":{"containers":[{"ports":null}],"volumes":null}}'
-    )
+    pod = decode(PODS, b'{"metadata":{"name":"a","labels":null},"spec":{"containers":[{"ports":null}],"volumes":null}}')
     assert pod == decode(PODS, b'{"metadata":{"name":"a"},"spec":{"containers":[{}]}}')
     assert decode(DEPLOYMENTS, b'{"metadata":null}').name == ""
     assert decode(DEPLOYMENTS, b'{"metadata":{"name":"d","labels":null}}').labels == {}
@@ -107,9 +93,7 @@ def test_nulls_read_as_absent():
             "spec.containers[0].resources.requests",
             id="a map value",
         ),
-        pytest.param(
-            PODS, b'{"metadata":{"name":"a","labels":{"x":1}}}', "Pod a", "metadata.labels", id="a label"
-        ),
+        pytest.param(PODS, b'{"metadata":{"name":"a","labels":{"x":1}}}', "Pod a", "metadata.labels", id="a label"),
         pytest.param(
             DEPLOYMENTS,
             b'{"metadata":{"name":"a","labels":{"x":1}}}',
@@ -134,9 +118,7 @@ def test_nulls_read_as_absent():
         pytest.param(
             PODS, b'{"metadata":{"name":7}}', "Pod of unknown name", "metadata.name", id="a name that is none"
         ),
-        pytest.param(
-            PODS, b'{"metadata":{"name":"a"},"spec":[]}', "Pod a", "spec", id="a list for an object"
-        ),
+        pytest.param(PODS, b'{"metadata":{"name":"a"},"spec":[]}', "Pod a", "spec", id="a list for an object"),
         pytest.param(
             PODS,
             b'{"metadata":{"name":"a"},"spec":{"x":1e400,"priority":"high"}}',
@@ -182,13 +164,9 @@ BAD = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
             id="init container",
         ),
         pytest.param({"overhead": {"cpu": " 1"}}, "spec.overhead[cpu]", id="overhead"),
+        pytest.param({"resources": {"requests": {"cpu": "NaN"}}}, "spec.resources.requests[cpu]", id="pod level"),
         pytest.param(
-            {"resources": {"requests": {"cpu": "NaN"}}}, "spec.resources.requests[cpu]", id="pod level"
-        ),
-        pytest.param(
-            spread(BAD),
-            "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator",
-            id="spread",
+            spread(BAD), "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator", id="spread"
         ),
         pytest.param(
             affinity("podAntiAffinity", {"namespaceSelector": BAD}),

@@ -41,9 +41,7 @@ def test_the_tree_is_as_drawn():
     assert issubclass(errors.GatewayTimeout, errors.ServerError)
     assert issubclass(errors.NotSent, errors.TransportError)
     assert issubclass(errors.OutcomeUnknown, errors.TransportError)
-    drawn = {
-        line.split()[-1] for line in (errors.__doc__ or "").splitlines() if line.strip() == "MoorageError"
-    }
+    drawn = {line.split()[-1] for line in (errors.__doc__ or "").splitlines() if line.strip() == "MoorageError"}
     assert drawn == {"MoorageError"}
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.MoorageError):
@@ -59,9 +57,7 @@ def test_retry_after_comes_from_the_header_or_the_details():
 
 def test_the_message_names_fields_and_the_way_out():
     causes = (StatusCause(field="spec.nodeName", message="required"),)
-    error = from_status(
-        ApiStatus(code=422, reason="Invalid", message="pod x", details=StatusDetails(causes=causes))
-    )
+    error = from_status(ApiStatus(code=422, reason="Invalid", message="pod x", details=StatusDetails(causes=causes)))
     assert str(error) == "422 Invalid: pod x; spec.nodeName: required; correct the fields named above"
 
 

@@ -65,9 +65,7 @@ def test_defaults_of_a_pod():
 def test_properties_of_a_pod():
     pod = Pod(
         metadata=ObjectMeta(deletion_timestamp="2026-01-01T00:00:00Z", annotations={"k": "v"}),
-        spec=PodSpec(
-            node_name="n", priority=-5, scheduler_name="s", scheduling_gates=(PodSchedulingGate(name="g"),)
-        ),
+        spec=PodSpec(node_name="n", priority=-5, scheduler_name="s", scheduling_gates=(PodSchedulingGate(name="g"),)),
         status=PodStatus(phase="Failed", nominated_node_name="m"),
     )
     assert (pod.priority, pod.scheduler_name, pod.nominated_node_name) == (-5, "s", "m")
@@ -80,9 +78,7 @@ def test_properties_of_a_pod():
 
 def test_properties_of_a_node():
     taint = Taint(key="a", effect="NoSchedule")
-    node = Node(
-        spec=NodeSpec(unschedulable=True, taints=(taint,)), status=NodeStatus(allocatable={"cpu": "4"})
-    )
+    node = Node(spec=NodeSpec(unschedulable=True, taints=(taint,)), status=NodeStatus(allocatable={"cpu": "4"}))
     assert (node.taints, node.unschedulable, node.allocatable) == ((taint,), True, {"cpu": "4"})
 
 

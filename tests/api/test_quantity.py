@@ -160,10 +160,7 @@ def test_format_gives_the_canonical_text(text, binary, canonical):
 
 _SUFFIXES = {
     "": Fraction(1),
-    **{
-        unit: Fraction(10) ** power
-        for unit, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
-    },
+    **{unit: Fraction(10) ** power for unit, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)},
     **{f"{unit}i": Fraction(1024) ** (n + 1) for n, unit in enumerate("KMGTPE")},
 }
 

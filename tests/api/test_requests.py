@@ -31,16 +31,12 @@ MI = 1024 * 1024
 def ask(name="c", *, sidecar=False, **amounts):
     wanted = {key.replace("_", "-"): amount for key, amount in amounts.items()}
     return Container(
-        name=name,
-        resources=ResourceRequirements(requests=wanted),
-        restart_policy="Always" if sidecar else None,
+        name=name, resources=ResourceRequirements(requests=wanted), restart_policy="Always" if sidecar else None
     )
 
 
 def pod(*containers, init=(), status=None, **spec):
-    return Pod(
-        spec=PodSpec(containers=containers, init_containers=tuple(init), **spec), status=status or PodStatus()
-    )
+    return Pod(spec=PodSpec(containers=containers, init_containers=tuple(init), **spec), status=status or PodStatus())
 
 
 @pytest.mark.parametrize(
@@ -54,24 +50,16 @@ def pod(*containers, init=(), status=None, **spec):
         pytest.param(pod(ask(cpu=3), init=[ask(cpu=1)]), {"cpu": 3000}, id="a small init container does not"),
         pytest.param(pod(ask(cpu=1), init=[ask(cpu=2, sidecar=True)]), {"cpu": 3000}, id="a sidecar adds"),
         pytest.param(
-            pod(ask(cpu=1), init=[ask(cpu=2, sidecar=True), ask(cpu=4)]),
-            {"cpu": 6000},
-            id="sidecar before init",
+            pod(ask(cpu=1), init=[ask(cpu=2, sidecar=True), ask(cpu=4)]), {"cpu": 6000}, id="sidecar before init"
         ),
         pytest.param(
-            pod(ask(cpu=1), init=[ask(cpu=4), ask(cpu=2, sidecar=True)]),
-            {"cpu": 4000},
-            id="sidecar after init",
+            pod(ask(cpu=1), init=[ask(cpu=4), ask(cpu=2, sidecar=True)]), {"cpu": 4000}, id="sidecar after init"
         ),
         pytest.param(
-            pod(ask(cpu=1), overhead={"cpu": "250m", "memory": "1Mi"}),
-            {"cpu": 1250, "memory": MI},
-            id="overhead",
+            pod(ask(cpu=1), overhead={"cpu": "250m", "memory": "1Mi"}), {"cpu": 1250, "memory": MI}, id="overhead"
         ),
         pytest.param(
-            pod(
-                ask(cpu=1, memory="1Mi"), resources=ResourceRequirements(requests={"cpu": "4", "x.io/y": "9"})
-            ),
+            pod(ask(cpu=1, memory="1Mi"), resources=ResourceRequirements(requests={"cpu": "4", "x.io/y": "9"})),
             {"cpu": 4000, "memory": MI},
             id="pod level replaces only what it may",
         ),
@@ -81,9 +69,7 @@ def pod(*containers, init=(), status=None, **spec):
             id="overhead on top of pod level",
         ),
         pytest.param(
-            pod(ask(cpu=4), resources=ResourceRequirements(limits={"cpu": "9"})),
-            {"cpu": 4000},
-            id="only pod limits",
+            pod(ask(cpu=4), resources=ResourceRequirements(limits={"cpu": "9"})), {"cpu": 4000}, id="only pod limits"
         ),
         pytest.param(pod(ask(**{"nvidia.com/gpu": 2})), {"nvidia.com/gpu": 2}, id="extended resource"),
     ],
@@ -126,18 +112,14 @@ def test_without_status_only_the_spec_counts():
 
 def test_an_ordinary_init_container_is_never_read_from_the_status():
     reported = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "9"}))
-    assert pod_requests(pod(init=[ask(cpu=1)], status=PodStatus(init_container_statuses=(reported,)))) == {
-        "cpu": 1000
-    }
+    assert pod_requests(pod(init=[ask(cpu=1)], status=PodStatus(init_container_statuses=(reported,)))) == {"cpu": 1000}
 
 
 @pytest.mark.parametrize(("reason", "milli"), [(None, 8000), ("Infeasible", 6000)])
 def test_a_pod_level_resize_counts_as_one_of_a_container(reason, milli):
     conditions = (PodCondition(type="PodResizePending", reason=reason),) if reason else ()
     status = PodStatus(
-        conditions=conditions,
-        allocated_resources={"cpu": "6"},
-        resources=ResourceRequirements(requests={"cpu": "5"}),
+        conditions=conditions, allocated_resources={"cpu": "6"}, resources=ResourceRequirements(requests={"cpu": "5"})
     )
     wanted = ResourceRequirements(requests={"cpu": "8"})
     assert pod_requests(pod(ask(cpu=1), resources=wanted, status=status)) == {"cpu": milli}
@@ -150,13 +132,9 @@ def test_a_pod_level_resize_counts_as_one_of_a_container(reason, milli):
         pytest.param(pod(ask(cpu=1), ask()), (1100, 400 * MI), id="only missing requests get one"),
         pytest.param(pod(ask(cpu=0, memory=0)), (0, 0), id="an explicit zero stays"),
         pytest.param(pod(), (0, 0), id="no container, no default"),
+        pytest.param(pod(ask(cpu=1), init=[ask(cpu="10m", sidecar=True)]), (1010, 400 * MI), id="sidecars too"),
         pytest.param(
-            pod(ask(cpu=1), init=[ask(cpu="10m", sidecar=True)]), (1010, 400 * MI), id="sidecars too"
-        ),
-        pytest.param(
-            pod(ask(), resources=ResourceRequirements(requests={"cpu": "2"})),
-            (2000, 200 * MI),
-            id="pod level cpu",
+            pod(ask(), resources=ResourceRequirements(requests={"cpu": "2"})), (2000, 200 * MI), id="pod level cpu"
         ),
         pytest.param(
             pod(ask(memory="1Mi"), ask(), resources=ResourceRequirements(requests={"cpu": "2"})),
@@ -219,9 +197,7 @@ def test_resource_names(name, extended, native, scalar):
     assert scalar is requests.is_scalar_resource(name)
 
 
-_AMOUNTS = st.dictionaries(
-    st.sampled_from(["cpu", "memory", "x.io/gpu"]), st.integers(0, 9).map(str), max_size=3
-)
+_AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "x.io/gpu"]), st.integers(0, 9).map(str), max_size=3)
 
 
 def _naive(containers, init, overhead):

@@ -20,9 +20,7 @@ GPU = Taint(key="gpu", value="a100", effect=NO_SCHEDULE)
 @pytest.mark.parametrize(
     ("toleration", "expected"),
     [
-        pytest.param(
-            Toleration(key="gpu", value="a100", effect=NO_SCHEDULE), True, id="Equal is the default"
-        ),
+        pytest.param(Toleration(key="gpu", value="a100", effect=NO_SCHEDULE), True, id="Equal is the default"),
         pytest.param(Toleration(key="gpu", operator="Equal", value="h100"), False, id="other value"),
         pytest.param(Toleration(key="gpu", operator="Exists"), True, id="Exists ignores the value"),
         pytest.param(Toleration(operator="Exists"), True, id="empty key with Exists matches all"),

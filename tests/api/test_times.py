@@ -78,9 +78,7 @@ def test_parses_as_go_does(text, nanoseconds):
         pytest.param(".s", 'time: invalid duration ".s"', id="no digits"),
         pytest.param("s", 'time: invalid duration "s"', id="unit only"),
         pytest.param("1 s", 'time: unknown unit " s" in duration "1 s"', id="space"),
-        pytest.param(
-            "9223372036854775808ns", 'time: invalid duration "9223372036854775808ns"', id="too long"
-        ),
+        pytest.param("9223372036854775808ns", 'time: invalid duration "9223372036854775808ns"', id="too long"),
     ],
 )
 def test_refuses_with_go_s_words(text, message):

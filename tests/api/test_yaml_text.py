@@ -11,16 +11,7 @@ import pytest
 
 from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
-from moorage.api.yaml_text import (
-    MAX_ALIASED,
-    MAX_DEPTH,
-    YamlError,
-    YamlTooDeep,
-    YamlTooLarge,
-    dump,
-    load,
-    load_all,
-)
+from moorage.api.yaml_text import MAX_ALIASED, MAX_DEPTH, YamlError, YamlTooDeep, YamlTooLarge, dump, load, load_all
 from moorage.client.kubeconfig import load as load_kubeconfig
 from moorage.config import yaml_source
 from moorage.embedded.apiserver import bodies
@@ -30,8 +21,7 @@ from moorage.snapshots.manifests import read_manifest
 from moorage.up import kubeconfig as kubeconfig_of_up
 
 BOMB = "\n".join(
-    ["a0: &a0 [1,1,1,1,1,1,1,1,1,1]"]
-    + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    ["a0: &a0 [1,1,1,1,1,1,1,1,1,1]"] + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
 )
 DEEP_FLOW = "a: " + "[" * 10_000 + "]" * 10_000
 DEEP_BLOCK = "a:\n  " + "- " * 10_000 + "1"

@@ -60,9 +60,7 @@ def test_cache_stores_and_nominations_equal_those_of_a_whole_engine(seed):
     asked, whole = question_engine(DEFAULT), offline_engine(DEFAULT)
     for engine in (asked, whole):
         load(engine, changes)
-    assert {e.pod.key: e.node_name for e in asked.cache.pods()} == {
-        e.pod.key: e.node_name for e in whole.cache.pods()
-    }
+    assert {e.pod.key: e.node_name for e in asked.cache.pods()} == {e.pod.key: e.node_name for e in whole.cache.pods()}
     assert list(asked.stores.lister(PODS).list()) == list(whole.stores.lister(PODS).list())
     assert asked.services.nodes().names == whole.services.nodes().names
     asked.cache.validate()
@@ -86,13 +84,9 @@ def test_nominations_are_those_of_the_queue():
     [
         pytest.param(lambda old: None, {}, id="deleted"),
         pytest.param(lambda old: make_pod("p", node="n"), {}, id="bound"),
-        pytest.param(
-            lambda old: make_pod("p", nominated="m"), {"m": ["default/p"]}, id="nominated elsewhere"
-        ),
+        pytest.param(lambda old: make_pod("p", nominated="m"), {"m": ["default/p"]}, id="nominated elsewhere"),
         pytest.param(lambda old: make_pod("p"), {}, id="no longer nominated"),
-        pytest.param(
-            lambda old: make_pod("p", nominated="n", labels={"a": "b"}), {"n": ["default/p"]}, id="labels"
-        ),
+        pytest.param(lambda old: make_pod("p", nominated="n", labels={"a": "b"}), {"n": ["default/p"]}, id="labels"),
     ],
 )
 def test_nominations_follow_the_pod(change, expected):

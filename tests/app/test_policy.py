@@ -13,11 +13,7 @@ PUBLISHED = {**json.loads(POLICY), "extenders": []}
 """Without its extender, which no test has running."""
 
 
-FULL_AND_EMPTY = [
-    make_node("full"),
-    make_node("empty"),
-    make_pod("before", node="full", cpu="3", memory="12Gi"),
-]
+FULL_AND_EMPTY = [make_node("full"), make_node("empty"), make_pod("before", node="full", cpu="3", memory="12Gi")]
 
 
 def placed(policy, pod, *objects):

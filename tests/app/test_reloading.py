@@ -32,9 +32,7 @@ class Watched:
 
     def __init__(self, path: Path, plugins: bool = False, folder: Path | None = None) -> None:
         folders = [str(folder)] if folder else []
-        source = ConfigurationSource(
-            lambda: configure_file(path, discover=False, folders=folders), (path,), plugins
-        )
+        source = ConfigurationSource(lambda: configure_file(path, discover=False, folders=folders), (path,), plugins)
         self.metrics = SchedulerMetrics(lambda: 0.0)
         self.cluster = Cluster(start=False)
         self.cluster._options["config"] = source.load()
@@ -145,9 +143,7 @@ def test_fields_that_need_a_restart_are_named_and_the_rest_is_taken_over(tmp_pat
     path = tmp_path / "config.yaml"
     path.write_text(ONE)
     with Watched(path) as watched:
-        path.write_text(
-            TWO + "leaderElection: {leaderElect: false, retryPeriod: 3s}\nclientConnection: {qps: 7}\n"
-        )
+        path.write_text(TWO + "leaderElection: {leaderElect: false, retryPeriod: 3s}\nclientConnection: {qps: 7}\n")
         watched.cluster.settle(2)
         named = ("leaderElection.leaderElect", "leaderElection.retryPeriod", "clientConnection.qps")
         assert set(watched.reloader.outcome.needs_restart) == set(named)

@@ -72,14 +72,10 @@ def test_configurations_of_every_kind(tmp_path):
         pytest.param("a: [", "<config>", id="no YAML"),
         pytest.param(HEAD + "profils: []", "profils", id="an unknown field"),
         pytest.param(
-            HEAD + "profiles: [{plugins: {filter: {enabled: [{name: Mine}]}}}]",
-            "mine",
-            id="a name almost right",
+            HEAD + "profiles: [{plugins: {filter: {enabled: [{name: Mine}]}}}]", "mine", id="a name almost right"
         ),
         pytest.param(
-            HEAD + "profiles: [{plugins: {filter: {enabled: [{name: 'nowhere:X'}]}}}]",
-            "nowhere:X",
-            id="no module",
+            HEAD + "profiles: [{plugins: {filter: {enabled: [{name: 'nowhere:X'}]}}}]", "nowhere:X", id="no module"
         ),
     ],
 )

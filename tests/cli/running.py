@@ -14,6 +14,4 @@ def run_in(folder: Path, *args: str, **environment: str) -> subprocess.Completed
     """`moorage ARGS` in a folder, with the streams of a pipe."""
     command = [sys.executable, "-m", "moorage", *args]
     env = {**os.environ, **environment}
-    return subprocess.run(
-        command, cwd=folder, env=env, text=True, capture_output=True, timeout=60, check=False
-    )
+    return subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True, timeout=60, check=False)

@@ -92,8 +92,7 @@ def test_one_table_per_profile():
 def test_all_mistakes_come_at_once_on_stderr_with_path_and_hint(file):
     result = check(
         file(
-            HEAD
-            + "parallelism: 0\npercentageOfNodesToScore: 101\nprofiles:\n- schedulerName: a\n  plugins:\n"
+            HEAD + "parallelism: 0\npercentageOfNodesToScore: 101\nprofiles:\n- schedulerName: a\n  plugins:\n"
             "    filtr:\n      enabled: [{name: NodeName}]\n"
         )
     )
@@ -215,11 +214,7 @@ def test_plugins_are_made_known_by_option():
 
 @pytest.mark.parametrize(
     ("reference", "sentence"),
-    [
-        ("nowhere:Plugin", "leads nowhere"),
-        ("json:dumps", "is not a plugin"),
-        ("no-reference", "leads nowhere"),
-    ],
+    [("nowhere:Plugin", "leads nowhere"), ("json:dumps", "is not a plugin"), ("no-reference", "leads nowhere")],
 )
 def test_a_plugin_that_cannot_be_used_gives_one_sentence(file, reference, sentence):
     result = check(file(HEAD), "--plugin", reference)

@@ -88,8 +88,7 @@ MISTAKES = [
     ),
     pytest.param(
         SignsAList,
-        'plugin "signs-a-list": sign() of a plain pod must return a hashable value: '
-        "TypeError: unhashable type",
+        'plugin "signs-a-list": sign() of a plain pod must return a hashable value: TypeError: unhashable type',
         id="a sign that is not hashable",
     ),
     pytest.param(

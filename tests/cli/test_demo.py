@@ -23,9 +23,7 @@ def test_tells_the_whole_story():
     assert "Event NodeUpdateNodeLabel: the queueing hint of plugin sample" in told
     assert "Successfully bound to node1: evaluatedNodes=4 feasibleNodes=1" in told
     assert re.findall(r"^(\d)\. ", told, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
-    assert re.search(
-        r"Normal +Scheduled +\d\d:\d\d:\d\d\.\d{3} +\ds +sample-scheduler +Successfully assigned", told
-    )
+    assert re.search(r"Normal +Scheduled +\d\d:\d\d:\d\d\.\d{3} +\ds +sample-scheduler +Successfully assigned", told)
 
 
 def test_pipes_and_no_color_get_plain_text(tmp_path):

@@ -19,9 +19,7 @@ def api(tmp_path):
         running.add_node("a")
         running.add_node("b")
         spec = {"nodeName": "a", "containers": [{"name": "c", "image": "x", "resources": CPU}]}
-        running.request(
-            "POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "old"}, "spec": spec}
-        )
+        running.request("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "old"}, "spec": spec})
         yield running
 
 
@@ -59,9 +57,7 @@ def test_one_preemption_does_not_change_what_the_next_pod_is_answered(api, tmp_p
     huge = pod("huge", cpu="4", priority=10, affinity={"nodeAffinity": required})
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [huge, huge]}))
     found = answers("--kubeconfig", str(api.kubeconfig), "--context", "test", "-f", str(file))
-    assert [answer["preemption"] for answer in found] == [
-        {"code": "Success", "node": "a", "victims": ["old"]}
-    ] * 2
+    assert [answer["preemption"] for answer in found] == [{"code": "Success", "node": "a", "victims": ["old"]}] * 2
 
 
 def test_cases_bring_a_pod_and_arguments_alone(api):

@@ -55,9 +55,7 @@ def test_a_pending_pod_has_message_refusals_and_remedies(snapshot):
     assert result.exit_code == 3
     printed = lines(result)
     assert printed[0] == "default/train is pending: 0 of 2 nodes are feasible."
-    assert printed[1].startswith(
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
-    )
+    assert printed[1].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).")
     assert printed[2:8] == [
         "nodes  sole reason  plugin            reason",
         "1      1            TaintToleration   node(s) had untolerated taint(s)",
@@ -214,9 +212,7 @@ def test_running_pods_that_another_configuration_places_elsewhere(snapshot):
 
 
 def test_an_outcome_as_data(snapshot):
-    data = json.loads(
-        run("what-if", *apply(snapshot), "--add-nodes", "1", "--like", "cpu", "-o", "json").stdout
-    )
+    data = json.loads(run("what-if", *apply(snapshot), "--add-nodes", "1", "--like", "cpu", "-o", "json").stdout)
     assert data["placed"]["default/train"] == "cpu-copy-0"
     assert data["explanation"] is None
 

@@ -72,9 +72,7 @@ class Endpoints:
             (folder / name).write_text(f"{name}-token\n")
 
     async def _make_app(self) -> Guard:
-        inside: Any = SimpleNamespace(
-            **dict.fromkeys(ProcessView.__dataclass_fields__, None),
-        )
+        inside: Any = SimpleNamespace(**dict.fromkeys(ProcessView.__dataclass_fields__, None))
         inside.health = Health(dict.fromkeys(("healthz", "livez", "readyz"), (PING,)))
         inside.views = SimpleNamespace(**dict.fromkeys(VIEWS, self._records))
         inside.views.snapshot = self._snapshot
@@ -121,19 +119,12 @@ def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(expla
     assert result.exit_code == 3, result.output
     lines = result.output.splitlines()
     assert lines[0].startswith("default/big: unschedulable since ")
-    assert (
-        lines[1] == "Refused by NodeResourcesFit, NodeUnschedulable; waits for an event that may change that."
-    )
+    assert lines[1] == "Refused by NodeResourcesFit, NodeUnschedulable; waits for an event that may change that."
     assert "  NodeUnschedulable: NodeAdd, NodeUpdateNodeTaint, PodUpdatePodToleration" in lines
     assert any(line.startswith("Without such an event it is retried at ") for line in lines)
     attempts = [line.split() for line in lines if line[:2] in ("1 ", "2 ")]
-    assert [row[2:4] for row in attempts[:2]] == [
-        ["UnschedulablePodAdd", "0"],
-        ["NodeAdd", "(NodeUnschedulable)"],
-    ]
-    assert any(
-        line.split() == ["2", "NodeResourcesFit", "Insufficient", "cpu", "n,", "late"] for line in lines
-    )
+    assert [row[2:4] for row in attempts[:2]] == [["UnschedulablePodAdd", "0"], ["NodeAdd", "(NodeUnschedulable)"]]
+    assert any(line.split() == ["2", "NodeResourcesFit", "Insufficient", "cpu", "n,", "late"] for line in lines)
 
 
 def test_a_pod_that_has_a_node_shows_where_it_went_and_the_scores(explain):
@@ -166,10 +157,7 @@ def test_who_asks_and_who_answers_is_said_by_files(explain, args):
     [
         (("--token-file", "admin"), "certificate is not trusted"),
         (("--token-file", "unknown", "--certificate-authority", "ca.crt"), "401 Unauthorized"),
-        (
-            ("--token-file", "stranger", "--certificate-authority", "ca.crt"),
-            "nonResourceURL /moorage/v1/records",
-        ),
+        (("--token-file", "stranger", "--certificate-authority", "ca.crt"), "nonResourceURL /moorage/v1/records"),
         (("--token-file", "nowhere"), "--token-file nowhere"),
         (("--token-file", "/dev/null"), "is empty"),
         (("--kubeconfig", "kubeconfig", "--snapshot", "s.json"), "it excludes --snapshot"),

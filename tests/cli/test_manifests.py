@@ -17,9 +17,7 @@ def test_prints_a_stream():
     assert done.exit_code == 0, done.output
     objects = {obj["kind"]: obj for obj in yaml.safe_load_all(done.stdout)}
     assert objects["Deployment"]["spec"]["replicas"] == 3
-    assert (
-        objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/m:2"
-    )
+    assert objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/m:2"
     assert "schedulerName: blue" in objects["ConfigMap"]["data"]["scheduler.yaml"]
 
 

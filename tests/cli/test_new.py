@@ -86,13 +86,7 @@ def test_without_a_directory_the_folder_has_the_name(tmp_path, monkeypatch):
 def run(folder: Path, *command: str, path: str = "") -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=env,
-        text=True,
-        capture_output=True,
-        timeout=300,
-        check=False,
+        [sys.executable, *command], cwd=folder, env=env, text=True, capture_output=True, timeout=300, check=False
     )
 
 

@@ -31,9 +31,7 @@ def test_every_command_explains_itself(command):
     assert f"moorage {command}" in result.output or command in result.output
 
 
-@pytest.mark.parametrize(
-    "args", [["nope"], ["--nope"], ["check"], ["check", "a", "--nope"], ["demo", "--speed", "-1"]]
-)
+@pytest.mark.parametrize("args", [["nope"], ["--nope"], ["check"], ["check", "a", "--nope"], ["demo", "--speed", "-1"]])
 def test_wrong_usage_is_told_with_exit_code_2(args):
     result = runner.invoke(app, args)
     assert result.exit_code == 2
@@ -69,9 +67,7 @@ def test_a_verbosity_that_is_no_number_is_told(value):
 def test_logs_tell_attempts_as_text_and_as_json(tmp_path):
     text = run_in(tmp_path, "-v", "3", "demo", "--speed", "0")
     assert '"Attempting to schedule pod" pod="default/test-scheduler-' in text.stderr
-    lines = run_in(
-        tmp_path, "-v", "3", "--logging-format", "json", "demo", "--speed", "0"
-    ).stderr.splitlines()
+    lines = run_in(tmp_path, "-v", "3", "--logging-format", "json", "demo", "--speed", "0").stderr.splitlines()
     assert "Attempting to schedule pod" in [json.loads(line)["msg"] for line in lines]
 
 

@@ -12,12 +12,7 @@ def invoke(*args: str):
 
 def test_help_lists_the_flags_in_groups():
     shown = invoke("--help").output
-    for text in (
-        "Leader election flags:",
-        "--leader-elect-lease-duration duration",
-        "(default 15s)",
-        "-v, --v int",
-    ):
+    for text in ("Leader election flags:", "--leader-elect-lease-duration duration", "(default 15s)", "-v, --v int"):
         assert text in shown
 
 
@@ -37,9 +32,7 @@ def test_write_config_to_prints_the_completed_configuration_and_stops():
 
 def test_a_bad_configuration_is_told_with_its_places(tmp_path):
     file = tmp_path / "bad.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparalelism: 3\n"
-    )
+    file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparalelism: 3\n")
     result = invoke(f"--config={file}")
     assert result.exit_code == 1
     assert "paralelism" in result.output
@@ -53,9 +46,7 @@ def test_version(flag):
 
 
 def test_without_credentials_one_line_says_what_to_do(tmp_path):
-    result = run_in(
-        tmp_path, "run", "--secure-port=0", KUBECONFIG="", HOME=str(tmp_path), KUBERNETES_SERVICE_HOST=""
-    )
+    result = run_in(tmp_path, "run", "--secure-port=0", KUBECONFIG="", HOME=str(tmp_path), KUBERNETES_SERVICE_HOST="")
     assert result.returncode == 1
     assert "--kubeconfig" in result.stderr
     assert "Traceback" not in result.stderr

@@ -33,9 +33,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "s.yaml").write_text(SCENARIO)
     (tmp_path / "packed.yaml").write_text(PACKED)
     (tmp_path / "plain.yaml").write_text(PACKED.partition("profiles")[0])
-    (tmp_path / "own.py").write_text(
-        "def idle(view):\n    return (view.nodes.requested('pods') == 0).sum()\n"
-    )
+    (tmp_path / "own.py").write_text("def idle(view):\n    return (view.nodes.requested('pods') == 0).sum()\n")
     return tmp_path
 
 
@@ -143,19 +141,10 @@ def test_a_run_is_recorded_and_replayed(folder):
         (["s.yaml", "--measure", "x=nope:f"], "measure 'nope:f': No module named 'nope'"),
         (["s.yaml", "--config", "nope.yaml"], "cannot be read"),
         (["s.yaml", "--as-scheduled"], "applies only to recordings"),
-        (
-            ["s.yaml", "--seeds", "2", "--record", "r.jsonl"],
-            "--record needs a single local run, but there are 2",
-        ),
-        (
-            ["s.yaml", "--seeds", "2", "--speed", "10"],
-            "--speed needs a single local run, but there are 2 runs",
-        ),
+        (["s.yaml", "--seeds", "2", "--record", "r.jsonl"], "--record needs a single local run, but there are 2"),
+        (["s.yaml", "--seeds", "2", "--speed", "10"], "--speed needs a single local run, but there are 2 runs"),
         (["s.yaml", "--speed", "0"], "--speed: 0 is not more than 0; 10 means"),
-        (
-            ["s.yaml", "--until", "2026-01-01T00:01:00Z"],
-            "--until: only a recording has a time such as 2026-01-01",
-        ),
+        (["s.yaml", "--until", "2026-01-01T00:01:00Z"], "--until: only a recording has a time such as 2026-01-01"),
     ],
 )
 def test_mistakes_are_one_clear_sentence(folder, args, message):

@@ -66,12 +66,8 @@ def test_a_cluster_with_a_plugin_of_the_folder_is_not_poisoned_by_the_others(fol
     assert ran(folder) == []
 
 
-@pytest.mark.parametrize(
-    "args", [("check", "named.yaml"), ("manifests", "--config", "named.yaml")], ids=" ".join
-)
-def test_a_reference_finds_the_installed_module_before_that_of_the_folder(
-    folder: Path, args: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("args", [("check", "named.yaml"), ("manifests", "--config", "named.yaml")], ids=" ".join)
+def test_a_reference_finds_the_installed_module_before_that_of_the_folder(folder: Path, args: tuple[str, ...]) -> None:
     text = (folder / "scheduler.yaml").read_text().replace("sample:Sample", "yaml:Sample")
     (folder / "named.yaml").write_text(text)
     result = moorage(folder, *args)
@@ -85,10 +81,7 @@ def test_run_looks_in_no_folder_that_is_not_named(folder: Path) -> None:
     args = ("run", "--config", "scheduler.yaml", "--write-config-to", "-")
     result = moorage(folder, *args)
     assert result.returncode == 1
-    assert (
-        "No module named 'sample'; install its package, or name its folder with --plugin-path"
-        in result.stderr
-    )
+    assert "No module named 'sample'; install its package, or name its folder with --plugin-path" in result.stderr
     assert "- name: sample\n" in moorage(folder.parent, *args[:1], *_named(folder), *args[3:]).stdout
 
 

@@ -107,9 +107,7 @@ def up(folder: Path, *args: str, ui: bool = False) -> Iterator[Up]:
     kubeconfig = folder / "kubeconfig"
     command = [sys.executable, "-m", "moorage", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *args]
     command += [] if ui else ["--no-ui"]
-    process = subprocess.Popen(
-        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    process = subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     running = Up(process, kubeconfig)
     try:
         running.wait_ready()
@@ -286,9 +284,7 @@ def refused(folder: Path, *args: str) -> str:
 
 def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
     said = refused(tmp_path, "--port", str(taken_port))
-    assert said == (
-        f"Error: cannot listen on 127.0.0.1 port {taken_port}: it is in use; set another --port\n"
-    )
+    assert said == (f"Error: cannot listen on 127.0.0.1 port {taken_port}: it is in use; set another --port\n")
 
 
 @pytest.mark.parametrize(

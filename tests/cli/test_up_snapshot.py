@@ -67,12 +67,7 @@ SNAPSHOT: dict[str, Any] = {
                 "capacity": {"storage": "1Gi"},
                 "accessModes": ["ReadWriteOnce"],
                 "storageClassName": "local",
-                "claimRef": {
-                    "kind": "PersistentVolumeClaim",
-                    "namespace": "shop",
-                    "name": "data",
-                    "uid": "u-old",
-                },
+                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "shop", "name": "data", "uid": "u-old"},
                 "hostPath": {"path": "/data"},
             },
             "status": {"phase": "Bound"},
@@ -100,10 +95,7 @@ SNAPSHOT: dict[str, Any] = {
         pod("web-1-c", labels={"app": "web"}, ownerReferences=SET),
         pod("night-x", "elm", ownerReferences=JOB, spec={"priority": 50, "priorityClassName": "batch"}),
         pod("plain", "elm", spec={"priority": 7}),
-        pod(
-            "with-disk",
-            spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
-        ),
+        pod("with-disk", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}),
         pod("huge", cpu="64"),
         {"metadata": {"name": "broken", "namespace": "shop"}, "spec": {"containers": []}},
     ],
@@ -125,23 +117,16 @@ def program() -> Path:
 def pods(kubectl: Kubectl) -> dict[str, tuple[str, str]]:
     """Name → node and phase."""
     items = json.loads(kubectl("get", "pods", "-o", "json"))["items"]
-    return {
-        each["metadata"]["name"]: (each["spec"].get("nodeName", ""), each["status"]["phase"])
-        for each in items
-    }
+    return {each["metadata"]["name"]: (each["spec"].get("nodeName", ""), each["status"]["phase"]) for each in items}
 
 
-def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_kinds_are_named(
-    tmp_path, program
-):
+def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_kinds_are_named(tmp_path, program):
     (tmp_path / "cluster.json").write_text(json.dumps(SNAPSHOT))
     with up(tmp_path, "--snapshot", "cluster.json") as cluster:
         assert "cluster.json: 1 namespaces, " in cluster.said
         assert "2 nodes" in cluster.said
         assert "Warning: cluster.json: 1 pods were not loaded, for example shop/broken: " in cluster.said
-        unknown = (
-            "not loaded, because the cluster does not serve this kind: 1 Widget (example.com/v1); to load"
-        )
+        unknown = "not loaded, because the cluster does not serve this kind: 1 Widget (example.com/v1); to load"
         assert unknown in cluster.said
         kubectl = Kubectl(program, cluster.kubeconfig, tmp_path, "shop")
         expected = {
@@ -155,9 +140,7 @@ def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_k
         }
         until(lambda: pods(kubectl) == expected, f"{expected}; there is {pods(kubectl)}")
         web = until(
-            lambda: (
-                json.loads(kubectl("get", "rs", "web-1", "-o", "json"))["status"].get("readyReplicas") == 3
-            ),
+            lambda: json.loads(kubectl("get", "rs", "web-1", "-o", "json"))["status"].get("readyReplicas") == 3,
             "its set",
         )
         assert web
@@ -167,10 +150,7 @@ def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_k
         assert kubectl("get", "pvc", "data", "-o", "jsonpath={.status.phase}") == "Bound"
         kubectl("uncordon", "elm")
         kubectl("delete", "pod", "web-1-a", "--wait=false")
-        until(
-            lambda: len([name for name in pods(kubectl) if name.startswith("web-1-")]) >= 3,
-            "another of the set",
-        )
+        until(lambda: len([name for name in pods(kubectl) if name.startswith("web-1-")]) >= 3, "another of the set")
         taken = run_in(tmp_path, "snapshot", "--kubeconfig", str(cluster.kubeconfig), "-o", "again.json")
         assert taken.returncode == 0, taken.stderr
     names = {each["metadata"]["name"] for each in json.loads((tmp_path / "again.json").read_text())["pods"]}

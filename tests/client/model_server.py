@@ -81,9 +81,7 @@ class ModelServer:
 
     # The client's side
 
-    async def list(
-        self, resource, *, resource_version="", limit=0, page="", field_selector="", label_selector=""
-    ):
+    async def list(self, resource, *, resource_version="", limit=0, page="", field_selector="", label_selector=""):
         self._answer_or_refuse()
         await asyncio.sleep(0.01)
         if page:

@@ -14,16 +14,7 @@ from moorage.api.meta import ApiStatus, ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.client.informers import Informer
-from moorage.framework.ports import (
-    ADDED,
-    BOOKMARK,
-    DELETED,
-    MODIFIED,
-    Change,
-    Malformed,
-    ObjectList,
-    WatchEvent,
-)
+from moorage.framework.ports import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Malformed, ObjectList, WatchEvent
 from moorage.sim import loop
 from moorage.sim.loop import VirtualClock
 
@@ -74,14 +65,7 @@ class Script:
     """A call of another verb than the script foresaw; informers survive it, tests should not."""
 
     async def list(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        limit: int,
-        page: str,
-        field_selector: str,
-        **_: Any,
+        self, resource: Resource, *, resource_version: str, limit: int, page: str, field_selector: str, **_: Any
     ) -> ObjectList:
         self._note("list", resource_version, limit, page, selector=field_selector)
         answer = self._next(Page())
@@ -90,13 +74,7 @@ class Script:
         return ObjectList(answer.items, answer.version, answer.next_page, answer.malformed)
 
     async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        send_initial_events: bool,
-        field_selector: str,
-        **_: Any,
+        self, resource: Resource, *, resource_version: str, send_initial_events: bool, field_selector: str, **_: Any
     ) -> AsyncIterator[WatchEvent]:
         self._note("watch", resource_version, initial=send_initial_events, selector=field_selector)
         answer = self._next(Stream(HOLD))
@@ -181,11 +159,7 @@ def follow(
 
 
 def pod(name: str, version: str = "1", uid: str = "") -> Pod:
-    return Pod(
-        metadata=ObjectMeta(
-            name=name, namespace="default", uid=uid or f"uid-{name}", resource_version=version
-        )
-    )
+    return Pod(metadata=ObjectMeta(name=name, namespace="default", uid=uid or f"uid-{name}", resource_version=version))
 
 
 def added(name: str, version: str, uid: str = "") -> WatchEvent:

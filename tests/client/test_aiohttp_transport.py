@@ -103,9 +103,7 @@ async def silence(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("request_", [GET, POST, DELETE], ids=["GET", "POST", "DELETE"])
-@pytest.mark.parametrize(
-    "script", [close_after_request, reset_after_request, half_an_answer, half_a_chunk, garbage]
-)
+@pytest.mark.parametrize("script", [close_after_request, reset_after_request, half_an_answer, half_a_chunk, garbage])
 def test_b8_what_is_lost_after_sending_has_an_unknown_outcome_and_is_sent_once(script, request_):
     """aiohttp itself would send a GET or DELETE again on another connection."""
 
@@ -134,9 +132,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize(
-    "server",
-    [f"http://127.0.0.1:{closed_port()}", "http://no-such-host.invalid:80"],
-    ids=["refused", "no name"],
+    "server", [f"http://127.0.0.1:{closed_port()}", "http://no-such-host.invalid:80"], ids=["refused", "no name"]
 )
 def test_a1_no_connection_means_not_sent(server):
     async def main():
@@ -370,11 +366,7 @@ def test_the_servers_certificate_is_verified_against_the_given_authority():
 
 def test_the_name_in_the_certificate_may_be_given():
     ca = Authority()
-    options: dict[str, Any] = {
-        "tls": tls_server(ca, "kubernetes.default"),
-        "scheme": "https",
-        "ca": Pem(data=ca.pem),
-    }
+    options: dict[str, Any] = {"tls": tls_server(ca, "kubernetes.default"), "scheme": "https", "ca": Pem(data=ca.pem)}
     with pytest.raises(NotSent, match="not trusted"):
         against(echo, act=fetch, **options)
     assert against(echo, act=fetch, tls_server_name="kubernetes.default", **options) == (200, b"{}")

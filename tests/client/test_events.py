@@ -52,9 +52,7 @@ class EventSink:
             raise failure
 
 
-def record(
-    sink: EventSink, play: Callable[[ApiEventRecorder], Awaitable[None]], **options: Any
-) -> ApiEventRecorder:
+def record(sink: EventSink, play: Callable[[ApiEventRecorder], Awaitable[None]], **options: Any) -> ApiEventRecorder:
     """Plays with a running recorder under virtual time."""
 
     async def main() -> ApiEventRecorder:
@@ -134,16 +132,12 @@ def test_an_event_is_written_as_kube_scheduler_writes_it():
         pytest.param(Node(metadata=ObjectMeta(name="n1")), "Node", "default", id="without namespace"),
         pytest.param(Pod(metadata=ObjectMeta(name="p", namespace="team")), "Pod", "team", id="in its own"),
         pytest.param(
-            Unstructured(
-                {"apiVersion": "x.io/v1", "kind": "Gang", "metadata": {"name": "g", "namespace": "n"}}
-            ),
+            Unstructured({"apiVersion": "x.io/v1", "kind": "Gang", "metadata": {"name": "g", "namespace": "n"}}),
             "Gang",
             "n",
             id="custom resource",
         ),
-        pytest.param(
-            Pod(metadata=ObjectMeta(name="p" * 253, namespace="team")), "Pod", "team", id="longest name"
-        ),
+        pytest.param(Pod(metadata=ObjectMeta(name="p" * 253, namespace="team")), "Pod", "team", id="longest name"),
     ],
 )
 def test_events_live_beside_their_object(regarding, kind, namespace):
@@ -269,11 +263,7 @@ def test_open_series_are_bounded(monkeypatch):
 
 EXISTS = AlreadyExists(ApiStatus(code=409, reason="AlreadyExists"))
 TERMINATING = from_status(
-    ApiStatus(
-        code=403,
-        reason="Forbidden",
-        details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),)),
-    )
+    ApiStatus(code=403, reason="Forbidden", details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),)))
 )
 
 

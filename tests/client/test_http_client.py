@@ -161,9 +161,7 @@ def test_what_was_surely_not_sent_is_sent_again_soon(call):
 
 
 @pytest.mark.parametrize("call", [*WRITES, "bind", "lease"])
-@pytest.mark.parametrize(
-    "answer", [OutcomeUnknown("reset"), Reply(200, b"<html>Sign in</html>")], ids=["lost", "page"]
-)
+@pytest.mark.parametrize("answer", [OutcomeUnknown("reset"), Reply(200, b"<html>Sign in</html>")], ids=["lost", "page"])
 def test_b8_a_write_that_may_have_happened_is_never_sent_again(call, answer):
     sent, error, _ = times_sent(call, answer)
     assert sent == 1
@@ -194,12 +192,7 @@ def test_refusals_are_not_argued_with(code):
 
 
 def test_b1_the_text_of_a_conflict_reaches_the_caller():
-    body = {
-        "kind": "Status",
-        "code": 409,
-        "reason": "Conflict",
-        "message": 'pod p is already assigned to "b"',
-    }
+    body = {"kind": "Status", "code": 409, "reason": "Conflict", "message": 'pod p is already assigned to "b"'}
     _, error, _ = times_sent("bind", Reply(409, body))
     assert isinstance(error, Conflict)
     assert 'already assigned to "b"' in str(error)
@@ -280,9 +273,7 @@ def test_a_write_is_fenced_after_it_has_waited_for_its_turn():
     assert loop.run(main()) == [("first", 4.0)], "and what leaves may take no longer than the lease lasts"
 
 
-@pytest.mark.parametrize(
-    ("call", "fenced"), [*((call, True) for call in WRITES), ("get", False), ("lease", False)]
-)
+@pytest.mark.parametrize(("call", "fenced"), [*((call, True) for call in WRITES), ("get", False), ("lease", False)])
 def test_which_calls_are_fenced(call, fenced):
     async def main():
         def fence() -> float:
@@ -394,11 +385,7 @@ def test_a4_a_watch_that_is_cut_inside_a_line_drops_the_part():
 
 
 def test_a_watch_of_a_custom_resource():
-    widget = {
-        "kind": "Widget",
-        "apiVersion": "example.com/v1",
-        "metadata": {"name": "w", "resourceVersion": "4"},
-    }
+    widget = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w", "resourceVersion": "4"}}
     line = json.dumps({"type": "ADDED", "object": widget}).encode() + b"\n"
     events = loop.run(watched(Scripted(Reply(200, line)), WIDGETS))
     assert [(event.object.kind, event.resource_version) for event in events] == [("Widget", "4")]

@@ -37,9 +37,7 @@ def make(cluster: Any, *resources: Any) -> tuple[InformerSet, list[Change]]:
 def test_synced_only_when_every_resource_is():
     async def main() -> None:
         away = [NotSent("refused")] * 3
-        informers, changes = make(
-            Cluster(pods=[Page([pod("a")])], nodes=[*away, Page(version="4")]), PODS, NODES
-        )
+        informers, changes = make(Cluster(pods=[Page([pod("a")])], nodes=[*away, Page(version="4")]), PODS, NODES)
         running = asyncio.create_task(informers.run())
         await asyncio.sleep(1.0)
         assert [status.synced for status in informers.status()] == [True, False]

@@ -86,11 +86,7 @@ def test_tokens_files_and_what_a_cluster_says(tmp_path):
     found = load(path)
     assert found.server == "https://10.0.0.1:6443"
     assert (found.token, found.token_file) == ("secret-token", "")
-    assert (found.tls_server_name, found.proxy, found.namespace) == (
-        "kubernetes",
-        "http://proxy:3128",
-        "prod",
-    )
+    assert (found.tls_server_name, found.proxy, found.namespace) == ("kubernetes", "http://proxy:3128", "prod")
     assert found.verify
     assert "secret-token" not in repr(found)
     other = load(write(tmp_path / "config", user={"tokenFile": "token", "token": "older"}))
@@ -110,10 +106,7 @@ def test_another_context_can_be_chosen(tmp_path):
             {"name": "main", "context": {"cluster": "c", "user": "u"}},
             {"name": "other", "context": {"cluster": "d", "user": "u"}},
         ],
-        clusters=[
-            {"name": "c", "cluster": {"server": "https://c"}},
-            {"name": "d", "cluster": {"server": "https://d"}},
-        ],
+        clusters=[{"name": "c", "cluster": {"server": "https://c"}}, {"name": "d", "cluster": {"server": "https://d"}}],
         user={"token": "t"},
     )
     assert load(path).server == "https://c"
@@ -314,10 +307,7 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
             {"user": {"auth-provider": {"name": "oidc"}}},
             "refresh-token is missing, so it cannot be renewed; log in again",
         ),
-        (
-            {"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}},
-            "is not a JSON Web Token",
-        ),
+        ({"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}}, "is not a JSON Web Token"),
         ({"user": {"auth-provider": {"name": "oidc"}, "exec": {"command": "x"}}}, "remove one of them"),
         ({"user": {"exec": {"apiVersion": "v1"}}}, "exec has no command"),
         ({"user": {"exec": {"command": "x"}}}, "exec has no apiVersion"),

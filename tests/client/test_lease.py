@@ -135,9 +135,7 @@ def test_a_release_is_written_by_the_holder_only():
 
 def test_unknown_parts_of_the_lease_survive_a_renewal():
     me = candidate()
-    strategy = msgspec.structs.replace(
-        lease("").spec, strategy="OldestEmulationVersion", preferred_holder="x"
-    )
+    strategy = msgspec.structs.replace(lease("").spec, strategy="OldestEmulationVersion", preferred_holder="x")
     me.see(Lease(spec=strategy), 0.0)
     assert me.claim(0.0).spec.strategy == "OldestEmulationVersion"
 
@@ -197,8 +195,7 @@ class TestFence:
 
 
 @pytest.mark.parametrize(
-    ("durations", "text"),
-    [((10, 10, 2), "leaseDuration"), ((15, 2, 2), "retryPeriod"), ((15, 10, 0), "retryPeriod")],
+    ("durations", "text"), [((10, 10, 2), "leaseDuration"), ((15, 2, 2), "retryPeriod"), ((15, 10, 0), "retryPeriod")]
 )
 def test_durations_that_do_not_fit_together_are_refused(durations, text):
     with pytest.raises(MoorageError, match=text):

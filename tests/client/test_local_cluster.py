@@ -98,11 +98,7 @@ def test_events_reach_the_store_as_one_series():
         running = asyncio.create_task(recorder.run())
         for _ in range(3):
             recorder.event(
-                pod,
-                type="Warning",
-                reason="FailedScheduling",
-                action="Scheduling",
-                note="0/0 nodes are available",
+                pod, type="Warning", reason="FailedScheduling", action="Scheduling", note="0/0 nodes are available"
             )
             await asyncio.sleep(1.0)
         assert await recorder.flush()

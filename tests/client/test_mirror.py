@@ -8,18 +8,7 @@ from moorage.api.node import Node, NodeStatus
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.client.informers import Mirror
 from moorage.framework.ports import ADDED, DELETED, MODIFIED, Change, Malformed, WatchEvent
-from tests.client.scripted import (
-    GONE,
-    HOLD,
-    Page,
-    Stream,
-    added,
-    deleted,
-    follow,
-    modified,
-    pod,
-    tell,
-)
+from tests.client.scripted import GONE, HOLD, Page, Stream, added, deleted, follow, modified, pod, tell
 
 
 def node(name: str, version: str = "1", cpu: str = "4", uid: str = "") -> Node:
@@ -48,9 +37,7 @@ class Told:
         pytest.param([modified("a", "2")], ["+a"], id="update of an unknown object"),
         pytest.param([deleted("a", "2")], [], id="delete of an unknown object"),
         pytest.param([added("a", "2"), added("a", "3")], ["+a", "~a"], id="add of a known object"),
-        pytest.param(
-            [added("a", "2"), deleted("a", "3"), deleted("a", "3")], ["+a", "-a"], id="deleted twice"
-        ),
+        pytest.param([added("a", "2"), deleted("a", "3"), deleted("a", "3")], ["+a", "-a"], id="deleted twice"),
         pytest.param(
             [added("a", "2"), deleted("a", "3"), added("a", "4", "new"), deleted("a", "3")],
             ["+a", "-a", "+a"],
@@ -102,9 +89,7 @@ def test_a27_one_unreadable_object_does_not_hold_up_thousands():
     noted: list[tuple[Resource, Malformed]] = []
     bad = Malformed("default/bad", "spec.containers: expected a list")
     pods = [pod(f"p{number}") for number in range(9_999)]
-    seen = follow(
-        Page(pods, "10", malformed=[bad]), Stream(HOLD), on_malformed=lambda *what: noted.append(what)
-    )
+    seen = follow(Page(pods, "10", malformed=[bad]), Stream(HOLD), on_malformed=lambda *what: noted.append(what))
     assert len(seen.changes) == 9_999
     assert seen.informer.malformed == {"default/bad": "spec.containers: expected a list"}
     assert noted == [(PODS, bad)]
@@ -136,14 +121,9 @@ BAD = Malformed("n", "unreadable")
             set(),
             id="deleted with a bad value",
         ),
+        pytest.param([(ADDED, node("n", "2", "four", uid="other"))], ["-n"], {"n"}, id="another object of that name"),
         pytest.param(
-            [(ADDED, node("n", "2", "four", uid="other"))], ["-n"], {"n"}, id="another object of that name"
-        ),
-        pytest.param(
-            [(ADDED, BAD), (DELETED, node("n", "3", uid="other"))],
-            ["-n"],
-            set(),
-            id="replaced unseen, then gone",
+            [(ADDED, BAD), (DELETED, node("n", "3", uid="other"))], ["-n"], set(), id="replaced unseen, then gone"
         ),
     ],
 )
@@ -155,13 +135,7 @@ def test_a_known_object_that_turns_unreadable(events, told, malformed):
 
 
 def test_a_listing_with_an_unreadable_version_is_no_delete():
-    seen = follow(
-        Page([node("n")], "10"),
-        GONE,
-        Page([], "20", malformed=[BAD]),
-        Stream(HOLD),
-        resource=NODES,
-    )
+    seen = follow(Page([node("n")], "10"), GONE, Page([], "20", malformed=[BAD]), Stream(HOLD), resource=NODES)
     assert seen.told == ["+n"]
     assert set(seen.informer.malformed) == {"n"}
 

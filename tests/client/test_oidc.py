@@ -59,12 +59,7 @@ class Provider:
 def renew(provider, trusted=True, **config):
     async def main():
         async with provider as issuer:
-            known = {
-                "idp-issuer-url": issuer,
-                "client-id": "kube",
-                "client-secret": "s",
-                "refresh-token": "r",
-            }
+            known = {"idp-issuer-url": issuer, "client-id": "kube", "client-secret": "s", "refresh-token": "r"}
             if trusted:
                 known["idp-certificate-authority-data"] = base64.b64encode(provider.authority.pem).decode()
             return await auth_plugins.id_token({**known, **config}, NOW, 10.0)
@@ -85,12 +80,7 @@ def test_a_token_that_ends_is_renewed(tmp_path, old):
     assert renew(provider, **{"id-token": old}) == (token(NOW + 3600), NOW + 3600)
     secret = base64.b64encode(b"kube:s").decode()
     assert provider.asked == [
-        {
-            "grant_type": "refresh_token",
-            "refresh_token": "r",
-            "client_id": "kube",
-            "authorization": f"Basic {secret}",
-        }
+        {"grant_type": "refresh_token", "refresh_token": "r", "client_id": "kube", "authorization": f"Basic {secret}"}
     ]
 
 

@@ -102,9 +102,7 @@ def test_informers_follow_over_tls(streaming):
         for i in range(700):
             world.store.create(NODES, {"metadata": {"name": f"n{i}"}})
         changes: list[Change] = []
-        informers = InformerSet(
-            client, changes.append, SystemClock(), Random(1), [NODES], use_streaming_list=streaming
-        )
+        informers = InformerSet(client, changes.append, SystemClock(), Random(1), [NODES], use_streaming_list=streaming)
         following = asyncio.create_task(informers.run())
         async with asyncio.timeout(30):
             await informers.wait_synced()

@@ -37,10 +37,7 @@ def test_first_list_takes_what_the_server_has_cached_and_watches_from_there():
 
 def test_pages_are_joined_and_only_the_first_names_a_version():
     seen = follow(Page([pod("a")], "10", next_page="p2"), Page([pod("b")], "10"), Stream(HOLD), page_size=1)
-    assert [(call.version, call.limit, call.page) for call in seen.script.calls[:2]] == [
-        ("0", 1, ""),
-        ("", 1, "p2"),
-    ]
+    assert [(call.version, call.limit, call.page) for call in seen.script.calls[:2]] == [("0", 1, ""), ("", 1, "p2")]
     assert seen.told == ["+a", "+b"]
 
 
@@ -106,9 +103,7 @@ def test_a8_gone_on_a_further_page_starts_over_in_one_piece():
     [
         pytest.param([TOO_LARGE], [("list", "0"), ("list", "")], id="first list"),
         pytest.param(
-            [LISTED, TOO_LARGE],
-            [("list", "0"), ("watch", "10"), ("list", "")],
-            id="watch on a replica that lags",
+            [LISTED, TOO_LARGE], [("list", "0"), ("watch", "10"), ("list", "")], id="watch on a replica that lags"
         ),
         pytest.param(
             [LISTED, GONE, TOO_LARGE],
@@ -123,10 +118,7 @@ def test_a9_too_large_version_falls_back_to_the_current_state(answers, asked):
 
 def test_a10_a_server_that_went_back_in_time_wins():
     seen = follow(
-        Page([pod("a", "5"), pod("b", "9")], "10"),
-        TOO_LARGE,
-        Page([pod("a", "5")], "7"),
-        Stream(added("c", "8"), HOLD),
+        Page([pod("a", "5"), pod("b", "9")], "10"), TOO_LARGE, Page([pod("a", "5")], "7"), Stream(added("c", "8"), HOLD)
     )
     assert seen.told == ["+a", "+b", "-b", "+c"]
     assert seen.asked[-1] == ("watch", "7")
@@ -317,9 +309,7 @@ def test_a_kind_the_server_lacks_counts_as_synced_and_empty_and_is_asked_for_slo
     assert seen.told == ["+a"]
 
 
-def test_item_3_a_custom_kind_that_the_server_lacks_is_asked_for_every_two_seconds(
-    caplog,
-):
+def test_item_3_a_custom_kind_that_the_server_lacks_is_asked_for_every_two_seconds(caplog):
     caplog.set_level(logging.INFO)
     served: list[tuple[bool, int]] = []
     delivered: list[Change] = []
@@ -343,12 +333,7 @@ def test_item_3_a_custom_kind_that_the_server_lacks_is_asked_for_every_two_secon
 def test_item_3_a_kind_that_goes_is_reported_when_its_objects_are_given_up():
     served: list[bool] = []
     seen = follow(
-        LISTED,
-        error(404),
-        error(404),
-        error(404),
-        seconds=20.0,
-        on_served=lambda item: served.append(item.known),
+        LISTED, error(404), error(404), error(404), seconds=20.0, on_served=lambda item: served.append(item.known)
     )
     assert seen.told == ["+a", "-a"]
     assert served == [False]

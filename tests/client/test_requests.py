@@ -59,9 +59,7 @@ WIDGETS = custom("example.com", "v1", "widgets", "Widget")
             {},
         ),
         (
-            requests.patch(
-                PODS, "p", {}, namespace="a", subresource="status", patch_type=PatchType.STRATEGIC
-            ),
+            requests.patch(PODS, "p", {}, namespace="a", subresource="status", patch_type=PatchType.STRATEGIC),
             "PATCH",
             "/api/v1/namespaces/a/pods/p/status",
             {},

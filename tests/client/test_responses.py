@@ -141,9 +141,7 @@ def test_an_object_of_another_kind_is_an_error():
 
 def test_a_malformed_object_names_its_field():
     with pytest.raises(ObjectError, match=r"Pod a/p: metadata\.labels"):
-        responses.read_object(
-            PODS, b'{"kind": "Pod", "metadata": {"name": "p", "namespace": "a", "labels": 3}}', GET
-        )
+        responses.read_object(PODS, b'{"kind": "Pod", "metadata": {"name": "p", "namespace": "a", "labels": 3}}', GET)
 
 
 def test_a_custom_list_may_be_called_anything():

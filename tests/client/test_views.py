@@ -38,13 +38,7 @@ async def scenario(steps: list[tuple[Any, ...]], lag: int, seed: int, streaming:
     server.lag = lag
     replica = Replica()
     informer = Informer(
-        server,
-        PODS,
-        replica.take,
-        clock=VirtualClock(),
-        random=Random(seed),
-        page_size=2,
-        use_streaming_list=streaming,
+        server, PODS, replica.take, clock=VirtualClock(), random=Random(seed), page_size=2, use_streaming_list=streaming
     )
     task = asyncio.create_task(informer.run())
     for name, *args in steps:

@@ -52,10 +52,7 @@ def fill(plane: ControlPlane, nodes: int, pods: int) -> None:
     plane.api.create(objects.namespace(NAMESPACE))
     print(f"making {nodes} nodes and {pods} running pods", flush=True)
     plane.api.create_all(
-        (
-            objects.node(f"node-{i}", cpu="32", memory="128Gi", labels={ZONE: f"zone-{i % 3}"})
-            for i in range(nodes)
-        ),
+        (objects.node(f"node-{i}", cpu="32", memory="128Gi", labels={ZONE: f"zone-{i % 3}"}) for i in range(nodes)),
         workers=16,
     )
     plane.api.create_all(
@@ -185,8 +182,7 @@ def start(plane: ControlPlane, rounds: int) -> None:
             run = measured(plane, which, f"start-{number}-{which}", 200)
             first[which].append(run.binds[0])
             print(
-                f"{which:15} ready {run.ready:6.2f} s, first bind {run.binds[0]:6.2f} s, "
-                f"peak {run.peak:4.0f} MB",
+                f"{which:15} ready {run.ready:6.2f} s, first bind {run.binds[0]:6.2f} s, peak {run.peak:4.0f} MB",
                 flush=True,
             )
     compare("seconds to the first bind", first)
@@ -211,9 +207,7 @@ def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
             for which in (MOORAGE, KUBE):
                 run = measured(plane, which, f"{mix}-{number}-{which}", 2000, **spec)
                 rates[which].append((len(run.binds) - 1) / (run.binds[-1] - run.binds[0]))
-                print(
-                    f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {run.peak:4.0f} MB", flush=True
-                )
+                print(f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {run.peak:4.0f} MB", flush=True)
         compare(f"{mix}, pods per second", rates)
 
 
@@ -310,9 +304,7 @@ class Turnover:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     measured = parser.add_subparsers(dest="what", required=True)
     defaults: dict[str, dict[str, Any]] = {
         "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},

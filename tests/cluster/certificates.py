@@ -49,9 +49,7 @@ class Authority:
     def client(self, user: str, group: str = "") -> KeyPair:
         return self._issue(user, group, ExtendedKeyUsageOID.CLIENT_AUTH, [])
 
-    def _issue(
-        self, name: str, group: str, usage: x509.ObjectIdentifier, hosts: list[x509.GeneralName]
-    ) -> KeyPair:
+    def _issue(self, name: str, group: str, usage: x509.ObjectIdentifier, hosts: list[x509.GeneralName]) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._begin(_name(name, group), key.public_key())
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -83,16 +81,12 @@ def signing_key(folder: Path) -> KeyPair:
     pair = KeyPair(folder / "service-account.pub", folder / "service-account.key")
     _write_key(pair.key, key)
     pair.cert.write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     return pair
 
 
-def write_kubeconfig(
-    path: Path, server: str, authority: Path, *, pair: KeyPair | None = None, token: str = ""
-) -> Path:
+def write_kubeconfig(path: Path, server: str, authority: Path, *, pair: KeyPair | None = None, token: str = "") -> Path:
     """A kubeconfig with one context; JSON is YAML."""
     user: dict[str, str] = {"token": token} if token else {}
     if pair is not None:
@@ -101,9 +95,7 @@ def write_kubeconfig(
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
-        "clusters": [
-            {"name": "test", "cluster": {"server": server, "certificate-authority": str(authority)}}
-        ],
+        "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority": str(authority)}}],
         "users": [{"name": "test", "user": user}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     }
@@ -125,8 +117,6 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
     path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     path.chmod(0o600)

@@ -61,9 +61,7 @@ def programs() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def shared_plane(
-    programs: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def shared_plane(programs: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """One API server with controllers for all tests that can live with a used one."""
     with running(tmp_path_factory.mktemp("controlplane"), programs) as plane:
         plane.start_controllers()

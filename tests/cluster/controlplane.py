@@ -59,9 +59,7 @@ def find_programs(version: str = "", names: Sequence[str] = ()) -> dict[str, str
     command = [sys.executable, str(TOOL), *(["--version", version] if version else []), *names]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode == 3:
-        raise Missing(
-            "neither the control plane programs nor Go to build them (see tools/controlplane/build)"
-        )
+        raise Missing("neither the control plane programs nor Go to build them (see tools/controlplane/build)")
     if done.returncode:
         raise StartFailed(f"`{' '.join(command)}` ended with {done.returncode}; see its output above")
     found: dict[str, str] = json.loads(done.stdout)
@@ -99,9 +97,7 @@ class ControlPlane:
 
     kind = "real"
 
-    def __init__(
-        self, folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False) -> None:
         self.folder = folder
         self._programs = programs
         self._audit, self._fsync = audit, fsync
@@ -203,9 +199,7 @@ class ControlPlane:
 
     # Credentials.
 
-    def kubeconfig(
-        self, name: str, *, pair: KeyPair | None = None, token: str = "", server: str = ""
-    ) -> Path:
+    def kubeconfig(self, name: str, *, pair: KeyPair | None = None, token: str = "", server: str = "") -> Path:
         path = self.folder / f"{name}.kubeconfig"
         return write_kubeconfig(path, server or self.server, self.authority.file, pair=pair, token=token)
 

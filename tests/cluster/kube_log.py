@@ -11,9 +11,7 @@ _SCORE = re.compile(
     r'"(?P<what>Plugin scored node for pod|Calculated node\'s final score for pod)" '
     r'pod="(?P<pod>[^"]+)"(?: plugin="(?P<plugin>[^"]+)")? node="(?P<node>[^"]+)" score=(?P<score>-?\d+)'
 )
-_NO_FIT = re.compile(
-    r'"Unable to schedule pod; no fit; waiting" pod="(?P<pod>[^"]+)" err=(?P<err>"(?:[^"\\]|\\.)*")'
-)
+_NO_FIT = re.compile(r'"Unable to schedule pod; no fit; waiting" pod="(?P<pod>[^"]+)" err=(?P<err>"(?:[^"\\]|\\.)*")')
 _ERROR = re.compile(r'"Error scheduling pod; retrying" err=(?P<err>"(?:[^"\\]|\\.)*") pod="(?P<pod>[^"]+)"')
 _ATTEMPT = re.compile(r'"Attempting to schedule pod" pod="(?P<pod>[^"]+)"')
 

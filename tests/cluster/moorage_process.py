@@ -27,9 +27,7 @@ LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 class MoorageProcess(Daemon):
     """One replica."""
 
-    def __init__(
-        self, folder: Path, name: str, kubeconfig: Path, config: dict[str, Any], *arguments: str
-    ) -> None:
+    def __init__(self, folder: Path, name: str, kubeconfig: Path, config: dict[str, Any], *arguments: str) -> None:
         file = folder / f"{name}.yaml"
         file.write_text(json.dumps(config))
         command = [

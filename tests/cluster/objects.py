@@ -36,9 +36,7 @@ def node(
         "status": {
             "capacity": amounts,
             "allocatable": amounts,
-            "conditions": [
-                {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "stand-in"}
-            ],
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "stand-in"}],
             "images": images or [],
         },
     }
@@ -67,12 +65,7 @@ def pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": meta(name, labels),
-        "spec": {
-            "schedulerName": scheduler,
-            "terminationGracePeriodSeconds": 0,
-            "containers": [container],
-            **spec,
-        },
+        "spec": {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0, "containers": [container], **spec},
     }
 
 

@@ -54,9 +54,7 @@ class Mix:
             labels=labels,
             taints=taints,
             unschedulable=number == 5,
-            images=[
-                {"names": [image], "sizeBytes": size} for image, size in IMAGES.items() if draw.random() < 0.4
-            ],
+            images=[{"names": [image], "sizeBytes": size} for image, size in IMAGES.items() if draw.random() < 0.4],
             extended={GPU: "2"} if number % 6 == 1 else None,
         )
 
@@ -142,11 +140,7 @@ class Mix:
             {"matchExpressions": [{"key": "rank", "operator": draw.choice(["Gt", "Lt"]), "values": ["11"]}]},
             {"matchExpressions": [{"key": "disk", "operator": draw.choice(["Exists", "DoesNotExist"])}]},
             {"matchExpressions": [{"key": "size", "operator": "NotIn", "values": ["small"]}]},
-            {
-                "matchFields": [
-                    {"key": "metadata.name", "operator": "In", "values": [f"n-{draw.randrange(30):02}"]}
-                ]
-            },
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"n-{draw.randrange(30):02}"]}]},
         ]
         affinity: Json = {}
         if draw.random() < 0.6:
@@ -241,11 +235,7 @@ class Mix:
 
     def init_containers(self, pod: Json) -> None:
         draw = self._draw
-        first = {
-            "name": "init",
-            "image": draw.choice(list(IMAGES)),
-            "resources": {"requests": {"cpu": "1200m"}},
-        }
+        first = {"name": "init", "image": draw.choice(list(IMAGES)), "resources": {"requests": {"cpu": "1200m"}}}
         side = {
             "name": "side",
             "image": draw.choice(list(IMAGES)),

@@ -23,9 +23,7 @@ class StartFailed(Exception):
 class Daemon:
     """One process. `log` holds everything that it wrote, over restarts."""
 
-    def __init__(
-        self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.command = list(command)
         self.log = folder / f"{name}.log"
@@ -50,12 +48,7 @@ class Daemon:
         assert not self.running, f"{self.name} runs already"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command,
-                cwd=self._folder,
-                env=self._env,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
+                self.command, cwd=self._folder, env=self._env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def wait_until(self, ready: Callable[[], bool], seconds: float, what: str = "ready") -> None:

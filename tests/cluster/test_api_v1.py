@@ -23,9 +23,7 @@ def reader(plane: ControlPlane, name: str, *paths: str, verbs: tuple[str, ...] =
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     owner = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
     rbac = "rbac.authorization.k8s.io/v1"
-    plane.api.apply(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}, namespace=NAMESPACE
-    )
+    plane.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}, namespace=NAMESPACE)
     if paths:
         meta: Any = {"name": name}
         plane.api.apply({"apiVersion": rbac, "kind": "ClusterRole", "metadata": meta, "rules": [rule]})
@@ -52,15 +50,7 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
     assert process.get("/moorage/v1/queue")[0] == 401
 
     (tmp_path / "token").write_text(allowed)
-    moorage = [
-        sys.executable,
-        "-m",
-        "moorage",
-        "explain",
-        "pod/big",
-        "--server",
-        f"https://127.0.0.1:{process.port}",
-    ]
+    moorage = [sys.executable, "-m", "moorage", "explain", "pod/big", "--server", f"https://127.0.0.1:{process.port}"]
     more = ["--token-file", str(tmp_path / "token"), "--insecure-skip-tls-verify", "-o", "json"]
 
     def explained() -> Any:

@@ -130,8 +130,7 @@ def test_network_overhead_keeps_pods_near_those_they_depend_on(stage: Stage) -> 
     stage.kubectl("cordon", "near")
     stage.pod("late", labels=cart)
     refusal = (
-        "1 Node far does not meet several network requirements from Workload dependencies: "
-        "Satisfied: 0 Violated: 1"
+        "1 Node far does not meet several network requirements from Workload dependencies: Satisfied: 0 Violated: 1"
     )
     assert refusal in stage.wait_refused("late")
     cheaper = json.dumps({"spec": topology({("z2", "z1"): 5})["spec"]})
@@ -152,10 +151,7 @@ def test_topological_sort_takes_pods_in_the_order_of_their_group(stage: Stage) -
 
 def test_tenant_isolation_keeps_pods_in_the_pool_of_their_tenant(stage: Stage) -> None:
     stage.install("TenantIsolation", {"namespaceLabel": "tenant"})
-    stage.apply(
-        objects.node("pool-a", cpu="2", labels={"tenant": "a"}),
-        objects.node("pool-b", labels={"tenant": "b"}),
-    )
+    stage.apply(objects.node("pool-a", cpu="2", labels={"tenant": "a"}), objects.node("pool-b", labels={"tenant": "b"}))
     for tenant in ("a", "c"):
         stage.apply(objects.namespace(f"team-{tenant}", {"tenant": tenant}))
     stage.start()
@@ -252,9 +248,7 @@ def test_preemption_toleration_protects_the_pods_of_a_priority_class(stage: Stag
 
 def test_gpu_share_hands_out_parts_of_a_card(stage: Stage) -> None:
     stage.install("GpuShare")
-    stage.apply(
-        objects.node("gpu", extended={GPU_COUNT: "1", GPU_MILLI: "1000"}), objects.node("none", cpu="32")
-    )
+    stage.apply(objects.node("gpu", extended={GPU_COUNT: "1", GPU_MILLI: "1000"}), objects.node("none", cpu="32"))
     stage.start()
     half = {GPU_MILLI: "500"}
     for number in (0, 1):

@@ -22,9 +22,7 @@ from tests.contrib.coscheduling.gangs import podgroup
 NAME = "gangs"
 PROFILE: Json = {
     "schedulerName": "moorage",
-    "plugins": {
-        "multiPoint": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "PrioritySort"}]}
-    },
+    "plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "PrioritySort"}]}},
 }
 
 
@@ -32,9 +30,7 @@ PROFILE: Json = {
 def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
     """An account of its own: its rights are more than those of the default profile."""
     text = enabling("Coscheduling", without=("PrioritySort",))
-    for obj in manifests(
-        configure(text, discover=False), text, DeployOptions(name=NAME, image="moorage:test")
-    ):
+    for obj in manifests(configure(text, discover=False), text, DeployOptions(name=NAME, image="moorage:test")):
         if obj["kind"] in (*RIGHTS, "CustomResourceDefinition"):
             plane.api.apply(obj)
     made = World("real", plane.api, tmp_path, plane.kubeconfig(NAME, token=plane.token(NAME, NAMESPACE)))

@@ -152,9 +152,7 @@ def differences(name: str, ours: Verdict, theirs: Outcome, api: Api, seen: Count
         return [f"{name}: placed on {theirs.node} by kube-scheduler, refused by Moorage: {ours.message}"]
     if not told.scores:
         seen["one node"] += 1
-        return (
-            [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Moorage took {ours.node}"]
-        )
+        return [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Moorage took {ours.node}"]
     found = []
     if told.scores.get(ours.node) != max(told.scores.values()):
         best = [node for node, score in told.scores.items() if score == max(told.scores.values())]
@@ -171,9 +169,7 @@ def _of_refusals(name: str, ours: Verdict, theirs: Outcome) -> list[str]:
         return [f"{name}: refused by kube-scheduler ({theirs.told.message}), Moorage took {ours.node}"]
     found = []
     if ours.message != theirs.told.message:
-        found.append(
-            f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Moorage: {ours.message}"
-        )
+        found.append(f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Moorage: {ours.message}")
     if bool(ours.nominated) != bool(theirs.nominated or theirs.victims):
         found.append(f"{name}: nominated {ours.nominated!r} against {theirs.nominated!r}")
     if theirs.cost(ours.victims) != theirs.cost(theirs.victims):
@@ -188,6 +184,5 @@ def _of_refusals(name: str, ours: Verdict, theirs: Outcome) -> list[str]:
 def _unequal(ours: dict[str, int], told: Told) -> str:
     nodes = sorted(node for node in {*ours, *told.scores} if ours.get(node) != told.scores.get(node))
     return "; ".join(
-        f"{node}: {ours.get(node)} against {told.scores.get(node)} {told.plugins.get(node)}"
-        for node in nodes[:3]
+        f"{node}: {ours.get(node)} against {told.scores.get(node)} {told.plugins.get(node)}" for node in nodes[:3]
     )

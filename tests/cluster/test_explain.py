@@ -46,12 +46,7 @@ def reader(plane: ControlPlane, *verbs: str) -> Path:
     group = "rbac.authorization.k8s.io"
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", *verbs]}]
     plane.api.apply(
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "may-list"},
-            "rules": rules,
-        }
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "may-list"}, "rules": rules}
     )
     plane.api.apply(
         {

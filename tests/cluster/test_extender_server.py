@@ -61,10 +61,7 @@ def world(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -
         assert entry["tlsConfig"].keys() == tls.keys()
         entry |= {"tlsConfig": tls, "nodeCacheCapable": False}
     extender = Daemon(
-        "extender",
-        [sys.executable, "-m", "moorage", "extender", *flags, f"--kubeconfig={kubeconfig}"],
-        tmp_path,
-        ENV,
+        "extender", [sys.executable, "-m", "moorage", "extender", *flags, f"--kubeconfig={kubeconfig}"], tmp_path, ENV
     )
     extender.start()
     try:
@@ -87,9 +84,7 @@ def is_ready(url: str, context: ssl.SSLContext | None) -> bool:
         return False
 
 
-def test_the_plugins_filter_score_bind_and_have_their_say_in_preemption(
-    world: World, plane: ControlPlane
-) -> None:
+def test_the_plugins_filter_score_bind_and_have_their_say_in_preemption(world: World, plane: ControlPlane) -> None:
     before = len(binds(plane))
     pods_go_where_the_plugin_prefers(world)
     what_the_plugin_refuses_is_in_the_condition(world)
@@ -134,11 +129,7 @@ def a_pod_preempts_only_where_the_plugin_lets_it(world: World) -> None:
         victim = objects.pod(f"on-{node}", cpu="900m", nodeName=node, priorityClassName=priority)
         api.create(victim)
     world.pod(
-        "urgent",
-        scheduler="default-scheduler",
-        cpu="900m",
-        priorityClassName="top",
-        nodeSelector={"pool": "tight"},
+        "urgent", scheduler="default-scheduler", cpu="900m", priorityClassName="top", nodeSelector={"pool": "tight"}
     )
     assert world.wait_bound("urgent") == "allowed"
     assert world.node_of("on-refused") == "refused"

@@ -16,13 +16,7 @@ from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT, grant
 from tests.cluster.controlplane import ControlPlane, running
 from tests.cluster.fault_proxy import Fault, FaultProxy, Seen
-from tests.cluster.moorage_process import (
-    LEASE_SECONDS,
-    NAMESPACE,
-    RENEW_SECONDS,
-    RETRY_SECONDS,
-    MoorageProcess,
-)
+from tests.cluster.moorage_process import LEASE_SECONDS, NAMESPACE, RENEW_SECONDS, RETRY_SECONDS, MoorageProcess
 from tests.cluster.worlds import SCHEDULER, World
 
 HARMLESS_SECONDS = RENEW_SECONDS - 2 * RETRY_SECONDS
@@ -73,9 +67,7 @@ def make(count: int, prefix: str = "p") -> list[dict[str, object]]:
 def bound_once(plane: ControlPlane, count: int) -> None:
     """A server that is killed may not have written down what it had just done; nothing may be there twice."""
     names = Counter(
-        call.name
-        for call in plane.calls(ACCOUNT)
-        if call.right == ("", "pods/binding", "create") and call.code == 201
+        call.name for call in plane.calls(ACCOUNT) if call.right == ("", "pods/binding", "create") and call.code == 201
     )
     assert count * 0.9 < len(names) <= count
     assert set(names.values()) == {1}
@@ -155,9 +147,7 @@ def test_history_is_gone_when_the_api_server_returns(own_world: World, own_plane
 
     The lease is not cut off, so that nothing but the restart itself can cost it."""
     own_world.nodes("n1", "n2", cpu="2")
-    with FaultProxy(
-        own_plane.server, own_plane.authority.file, own_plane.authority.server("fault-proxy")
-    ) as proxy:
+    with FaultProxy(own_plane.server, own_plane.authority.file, own_plane.authority.server("fault-proxy")) as proxy:
         token = own_plane.token("moorage", NAMESPACE)
         own_world.kubeconfig = own_plane.kubeconfig("proxied", token=token, server=proxy.server)
         process = own_world.moorage()
@@ -290,9 +280,7 @@ def assert_each_on_one_node(world: World, count: int) -> None:
     assert len(world.bound()) == count
 
 
-def test_binds_that_time_out_or_lose_their_answer(
-    proxied: World, plane: ControlPlane, proxy: FaultProxy
-) -> None:
+def test_binds_that_time_out_or_lose_their_answer(proxied: World, plane: ControlPlane, proxy: FaultProxy) -> None:
     """The server binds, the answer is lost: the outcome is found out, nothing is bound twice or elsewhere."""
     proxied.nodes(*(f"n-{i}" for i in range(5)), cpu="64")
     process = proxied.moorage()

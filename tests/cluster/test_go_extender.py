@@ -56,22 +56,14 @@ def extender(plane: ControlPlane, tmp_path: Path) -> Iterator[GoExtender]:
 
 def configured(extender: GoExtender, *verbs: str, names: bool) -> Json:
     offered = {f"{verb}Verb": verb for verb in verbs}
-    return {
-        "urlPrefix": extender.url,
-        "weight": 5,
-        "nodeCacheCapable": names,
-        "httpTimeout": "10s",
-        **offered,
-    }
+    return {"urlPrefix": extender.url, "weight": 5, "nodeCacheCapable": names, "httpTimeout": "10s", **offered}
 
 
 WAYS = pytest.mark.parametrize("names", [True, False], ids=["names", "nodes"])
 
 
 @WAYS
-def test_filter_prioritize_and_bind(
-    world: World, plane: ControlPlane, extender: GoExtender, names: bool
-) -> None:
+def test_filter_prioritize_and_bind(world: World, plane: ControlPlane, extender: GoExtender, names: bool) -> None:
     have = {name: world.api.create(rich_node(name)) for name in ("a-ok", "b-ok", "c-ok", "d")}
     world.moorage(extenders=[configured(extender, "filter", "prioritize", "bind", names=names)])
     pod = world.api.create(rich_pod(f"bound-by-go-{names}".lower()))
@@ -109,9 +101,7 @@ def test_preempt(world: World, extender: GoExtender, names: bool) -> None:
     for name, value in (("low", 1), ("middle", 10), ("high", 100)):
         world.api.create(objects.priority_class(name, value))
     low = {
-        node: world.api.create(
-            objects.pod(f"on-{node}", cpu="900m", nodeName=node, priorityClassName=priority)
-        )
+        node: world.api.create(objects.pod(f"on-{node}", cpu="900m", nodeName=node, priorityClassName=priority))
         for node, priority in (("a-ok", "middle"), ("b-ok", "low"))
     }
     world.moorage(extenders=[configured(extender, "preempt", names=names)])
@@ -132,9 +122,7 @@ def test_preempt(world: World, extender: GoExtender, names: bool) -> None:
 
 
 @WAYS
-def test_kube_scheduler_asks_the_same(
-    world: World, plane: ControlPlane, extender: GoExtender, names: bool
-) -> None:
+def test_kube_scheduler_asks_the_same(world: World, plane: ControlPlane, extender: GoExtender, names: bool) -> None:
     for name in ("a-ok", "b-ok", "c-ok", "d"):
         world.api.create(rich_node(name))
     extenders = [configured(extender, "filter", "prioritize", "bind", names=names)]
@@ -190,12 +178,7 @@ def rich_node(name: str) -> Json:
         name,
         labels={"kubernetes.io/os": "linux", **({"passes": "yes"} if name.endswith("-ok") else {})},
         taints=[{"key": "dedicated", "value": "batch", "effect": "PreferNoSchedule"}],
-        images=[
-            {
-                "names": [f"registry.example/app@sha256:{'0' * 64}", "registry.example/app:1"],
-                "sizeBytes": 9 << 20,
-            }
-        ],
+        images=[{"names": [f"registry.example/app@sha256:{'0' * 64}", "registry.example/app:1"], "sizeBytes": 9 << 20}],
         extended={"example.com/gpu": "2"},
     )
     node["metadata"]["annotations"] = {"example.com/rack": "r1"}

@@ -15,14 +15,7 @@ from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import Call, ControlPlane
-from tests.cluster.moorage_process import (
-    LEASE,
-    LEASE_SECONDS,
-    NAMESPACE,
-    RENEW_SECONDS,
-    RETRY_SECONDS,
-    MoorageProcess,
-)
+from tests.cluster.moorage_process import LEASE, LEASE_SECONDS, NAMESPACE, RENEW_SECONDS, RETRY_SECONDS, MoorageProcess
 from tests.cluster.worlds import SCHEDULER, World
 
 TAKEOVER_SECONDS = LEASE_SECONDS + 2 * RETRY_SECONDS * JITTER

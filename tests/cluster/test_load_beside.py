@@ -22,9 +22,7 @@ ACCOUNT = "load"
 RBAC = "rbac.authorization.k8s.io"
 
 
-def test_the_embedded_api_server_is_not_slower_than_the_real_one(
-    programs: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_embedded_api_server_is_not_slower_than_the_real_one(programs: dict[str, str], tmp_path: Path) -> None:
     found = all_three(programs, tmp_path, nodes=500, pods=3_000)
     real = found["kube-apiserver and etcd"]
     for name, ours in found.items():

@@ -63,9 +63,7 @@ def two_pods(plane: ControlPlane) -> list[Json]:
     return found if len(found) == 2 else []
 
 
-def test_kubectl_takes_the_kustomize_base(
-    plane: ControlPlane, programs: dict[str, str], tmp_path: Path
-) -> None:
+def test_kubectl_takes_the_kustomize_base(plane: ControlPlane, programs: dict[str, str], tmp_path: Path) -> None:
     base = tmp_path / "base"
     command = [sys.executable, "-m", "moorage", "manifests", "--name", "kust", "--kustomize", str(base)]
     subprocess.run(command, check=True, capture_output=True)
@@ -100,9 +98,7 @@ def restored(plane: ControlPlane) -> bool:
     ],
     ids=["default", "service monitor", "one replica", "image", "name"],
 )
-def test_the_chart_renders_the_same(
-    programs: dict[str, str], ours: tuple[str, ...], charts: tuple[str, ...]
-) -> None:
+def test_the_chart_renders_the_same(programs: dict[str, str], ours: tuple[str, ...], charts: tuple[str, ...]) -> None:
     values = [option for value in charts for option in ("--set", value)]
     command = [
         programs["helm"], "template", "moorage", str(CHART), "--namespace=moorage", "--kube-version=1.36.4",

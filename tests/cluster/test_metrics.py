@@ -36,7 +36,7 @@ ONLY_KUBE = {
     "scheduler_goroutines": (
         "operation=(Filter|Score|DefaultPreemption|InterPodAffinity|PodTopologySpread)",
         "work that kube-scheduler spreads over goroutines, node by node, is one pass over columns here",
-    ),
+    )
 }
 """Metric → (pattern of rows that only kube-scheduler has, why)."""
 ONLY_MOORAGE: dict[str, tuple[str, str]] = {}
@@ -98,9 +98,7 @@ def scrapes(shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
     account = shared_plane.kubeconfig("moorage", token=shared_plane.token("moorage", NAMESPACE))
     world = World("real", shared_plane.api, folder, account)
     try:
-        kube = shared_plane.start_kube_scheduler(
-            objects.scheduler_config({"schedulerName": SCHEDULER}, **BACKOFF)
-        )
+        kube = shared_plane.start_kube_scheduler(objects.scheduler_config({"schedulerName": SCHEDULER}, **BACKOFF))
         try:
             play(world)
             time.sleep(FLUSH)
@@ -170,18 +168,12 @@ def scheduled() -> list[tuple[str, objects.Json]]:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    near = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
+    near = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     return [
         ("plain", {"nodeSelector": {"pool": "small"}}),
         ("filler", {"cpu": "800m", "nodeSelector": {"pool": "full"}}),
         ("spread", {"labels": {"app": "web"}, "topologySpreadConstraints": [spread]}),
-        (
-            "near",
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}},
-        ),
+        ("near", {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}}),
         ("port", {"ports": [{"containerPort": 80, "hostPort": 8080}]}),
     ]
 
@@ -231,7 +223,5 @@ def left(name: str, rows: frozenset[Row], excused: dict[str, tuple[str, str]]) -
 def test_promtool_finds_no_fault(scrapes: Scrapes, tmp_path: Path) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed; prometheus-client's parser has read the output in the others")
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=scrapes.moorage, text=True, capture_output=True
-    )
+    done = subprocess.run(["promtool", "check", "metrics"], input=scrapes.moorage, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr

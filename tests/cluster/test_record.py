@@ -112,9 +112,7 @@ class Churn:
         self._api.create(objects.pod("again", cpu="100m"))
 
     def _node(self, number: int) -> None:
-        self._api.create(
-            objects.node(f"n-{number}", labels={"topology.kubernetes.io/zone": f"z-{number % 2}"})
-        )
+        self._api.create(objects.node(f"n-{number}", labels={"topology.kubernetes.io/zone": f"z-{number % 2}"}))
 
 
 def simulate(record: Path, folder: Path, *options: str, hash_seed: str = "0") -> dict[str, str]:

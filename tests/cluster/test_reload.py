@@ -18,9 +18,7 @@ def rewrite(process: MoorageProcess, folder: Path, *profiles: Json) -> None:
     file.write_text(json.dumps({**config, "profiles": list(profiles)}))
 
 
-def test_a_reload_brings_a_profile_and_fails_alone_where_a_right_is_missing(
-    world: World,
-) -> None:
+def test_a_reload_brings_a_profile_and_fails_alone_where_a_right_is_missing(world: World) -> None:
     plain: Json = {"schedulerName": "plain"}
     process = world.moorage(plain)
     world.nodes("node1", "node2")

@@ -261,9 +261,7 @@ def test_preemption_spares_the_budget(world: World) -> None:
     world.moorage()
     for name in ("guarded", "open"):
         labels = {"app": name}
-        world.pod(
-            f"low-{name}", cpu="1500m", labels=labels, priorityClassName="low", nodeSelector={HOST: name}
-        )
+        world.pod(f"low-{name}", cpu="1500m", labels=labels, priorityClassName="low", nodeSelector={HOST: name})
         world.wait_bound(f"low-{name}")
     with StandIn(world.api):
         eventually(lambda: budget_is_known(world), 60, "the budget's status is known")
@@ -288,12 +286,7 @@ def test_preemption_policy_never_waits(world: World) -> None:
     world.moorage()
     world.pod("there", cpu="1500m")
     world.wait_bound("there")
-    refuses(
-        world,
-        "preemption: not eligible due to preemptionPolicy=Never",
-        cpu="1500m",
-        priorityClassName="patient",
-    )
+    refuses(world, "preemption: not eligible due to preemptionPolicy=Never", cpu="1500m", priorityClassName="patient")
 
 
 def test_local_volume_waits_for_its_consumer(world: World) -> None:
@@ -308,11 +301,7 @@ def test_local_volume_waits_for_its_consumer(world: World) -> None:
     claim = world.api.get(PERSISTENT_VOLUME_CLAIMS, "data")
     assert claim["spec"]["volumeName"] == "disk-2"
     world.api.create(objects.claim("more", "local"))
-    refuses(
-        world,
-        "2 node(s) didn't find available persistent volumes to bind",
-        volumes=objects.uses_claim("more"),
-    )
+    refuses(world, "2 node(s) didn't find available persistent volumes to bind", volumes=objects.uses_claim("more"))
 
 
 def test_provisioned_volume_on_the_chosen_node(world: World) -> None:

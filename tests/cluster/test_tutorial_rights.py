@@ -39,11 +39,7 @@ def rights() -> list[Json]:
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": SYSTEM}
     role = {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": NAME, "namespace": SYSTEM},
-        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": SYSTEM}},
         {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": rules},
         {
             "apiVersion": f"{rbac}/v1",

@@ -89,8 +89,7 @@ def create_both(world: World) -> dict[str, int]:
             created[pod["metadata"]["name"]] = int(pod["metadata"]["resourceVersion"])
 
     threads = [
-        threading.Thread(target=create, args=args)
-        for args in (("kube", "default-scheduler"), ("moor", SCHEDULER))
+        threading.Thread(target=create, args=args) for args in (("kube", "default-scheduler"), ("moor", SCHEDULER))
     ]
     for thread in threads:
         thread.start()
@@ -204,11 +203,7 @@ def scraper(plane: ControlPlane) -> str:
         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": name, "namespace": "default"},
-    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
     for obj in (account, role, binding):
         plane.api.apply(obj)
     return plane.token(name, "default")

@@ -11,11 +11,7 @@ from moorage.manifests.rbac import Right, election_rules, packs
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import ControlPlane
 
-FROM_ELSEWHERE: frozenset[Right] = frozenset(
-    {
-        *(("", "configmaps", verb) for verb in ("get", "list", "watch")),
-    }
-)
+FROM_ELSEWHERE: frozenset[Right] = frozenset({*(("", "configmaps", verb) for verb in ("get", "list", "watch"))})
 """Rights that come with the cluster's own role extension-apiserver-authentication-reader."""
 REFUSED = ("", "secrets", "list")
 """What a plugin of test_reload asks for, which no test grants."""

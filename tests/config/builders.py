@@ -47,10 +47,7 @@ def args(plugin: str, body: str) -> str:
 
 
 def problems(
-    source: str | bytes,
-    args_types: Mapping[str, type] = {},
-    *,
-    gates: FeatureGates = DEFAULT_GATES,
+    source: str | bytes, args_types: Mapping[str, type] = {}, *, gates: FeatureGates = DEFAULT_GATES
 ) -> list[str]:
     """Everything that is said against a file; fails when nothing is."""
     with pytest.raises(config.ConfigError) as caught:

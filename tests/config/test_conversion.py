@@ -7,10 +7,7 @@ import pytest
 from moorage import config
 from moorage.api.node import NodeSelectorRequirement
 from moorage.api.resource_weights import ResourceSpec
-from moorage.plugins.node_resources_fit.args import (
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
+from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
 from tests.config.builders import load, notes, only_args, problems, profile, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 from tests.config.test_merging import DEFAULT_ORDER as V1_ORDER
@@ -38,8 +35,7 @@ def test_an_old_file_runs_the_same_filters_in_the_same_order(version):
 
 
 @pytest.mark.parametrize(
-    ("version", "weights"),
-    [("v1beta1", (1, 1, 1)), ("v1beta2", (1, 1, 1)), ("v1beta3", (3, 2, 2)), ("v1", (3, 2, 2))],
+    ("version", "weights"), [("v1beta1", (1, 1, 1)), ("v1beta2", (1, 1, 1)), ("v1beta3", (3, 2, 2)), ("v1", (3, 2, 2))]
 )
 def test_weights_are_those_of_the_version(version, weights):
     found = scores(text(version=version))
@@ -84,9 +80,7 @@ def test_bind_addresses_are_unknown_later():
 )
 def test_fields_of_later_versions_are_refused(version, body, path):
     name = path.rpartition(".")[2]
-    assert problems(text(body, version)) == [
-        f'{path}: unknown field "{name}" ({version} does not have it, v1 does)'
-    ]
+    assert problems(text(body, version)) == [f'{path}: unknown field "{name}" ({version} does not have it, v1 does)']
 
 
 def test_v1beta1_refuses_a_default_that_is_listed_again():
@@ -99,8 +93,7 @@ def test_v1beta1_refuses_a_default_that_is_listed_again():
 
 def test_v1beta2_replaces_a_default_that_is_listed_again_in_place():
     source = plugins(
-        "filter: {enabled: [{name: NodePorts}]}, score: {enabled: [{name: ImageLocality, weight: 7}]}",
-        "v1beta2",
+        "filter: {enabled: [{name: NodePorts}]}, score: {enabled: [{name: ImageLocality, weight: 7}]}", "v1beta2"
     )
     assert [ref.name for ref in resolved(source).points["filter"]] == DEFAULT_ORDER["filter"]
     assert scores(source)["ImageLocality"] == 7
@@ -208,10 +201,7 @@ class TestResourceScores:
             ignored_resources=("a.b/c",),
             scoring_strategy=ScoringStrategy(
                 type="LeastAllocated",
-                resources=(
-                    ResourceSpec(name="cpu", weight=3),
-                    ResourceSpec(name="memory", weight=1),
-                ),
+                resources=(ResourceSpec(name="cpu", weight=3), ResourceSpec(name="memory", weight=1)),
             ),
         )
 
@@ -288,10 +278,7 @@ class TestNodeLabel:
         added = self.added("score: {enabled: [{name: NodeLabel, weight: 2}]}")
         assert added.required_during_scheduling_ignored_during_execution is None
         preferred = added.preferred_during_scheduling_ignored_during_execution
-        assert [(term.weight, term.preference.match_expressions[0].key) for term in preferred] == [
-            (1, "c"),
-            (1, "d"),
-        ]
+        assert [(term.weight, term.preference.match_expressions[0].key) for term in preferred] == [(1, "c"), (1, "d")]
 
     def test_the_plugin_itself_is_gone_and_told(self):
         source = self.source("filter: {enabled: [{name: NodeLabel}]}, score: {enabled: [{name: NodeLabel}]}")
@@ -312,10 +299,7 @@ class TestNodeLabel:
         )
         required = only_args(source, "NodeAffinity").added_affinity
         terms = required.required_during_scheduling_ignored_during_execution.node_selector_terms
-        assert [[e.key for e in term.match_expressions] for term in terms] == [
-            ["x", "a", "b"],
-            ["y", "a", "b"],
-        ]
+        assert [[e.key for e in term.match_expressions] for term in terms] == [["x", "a", "b"], ["y", "a", "b"]]
 
     def test_not_enabled(self):
         source = self.source("")
@@ -331,12 +315,10 @@ class TestNodeLabel:
 
     def test_a_label_cannot_be_present_and_absent(self):
         source = profile(
-            "pluginConfig: [{name: NodeLabel, args: {presentLabels: [a, b/c/d], absentLabels: [a]}}]",
-            "v1beta1",
+            "pluginConfig: [{name: NodeLabel, args: {presentLabels: [a, b/c/d], absentLabels: [a]}}]", "v1beta1"
         )
         assert problems(source) == [
-            'profiles[0].pluginConfig[0].args.presentLabels[0]: Invalid value: "a": '
-            "cannot be both present and absent",
+            'profiles[0].pluginConfig[0].args.presentLabels[0]: Invalid value: "a": cannot be both present and absent',
             'profiles[0].pluginConfig[0].args.presentLabels[1]: Invalid value: "b/c/d": '
             "a qualified name has at most one '/', between a DNS subdomain and the name",
         ]
@@ -375,9 +357,7 @@ def test_node_prefer_avoid_pods_is_dropped_with_a_note(score, path):
 @pytest.mark.parametrize("version", BETA)
 def test_selector_spread_becomes_system_defaulting(version):
     source = plugins(
-        "preScore: {enabled: [{name: SelectorSpread}]}, score: {enabled: [{name: "
-        "SelectorSpread, weight: 4}]}",
-        version,
+        "preScore: {enabled: [{name: SelectorSpread}]}, score: {enabled: [{name: SelectorSpread, weight: 4}]}", version
     )
     assert scores(source)["PodTopologySpread"] == 2
     assert only_args(source, "PodTopologySpread").defaulting_type == "System"

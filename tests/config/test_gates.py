@@ -42,8 +42,7 @@ def test_all_mistakes_are_told_at_once():
         "--feature-gates: 4 problems",
         "  StorageCapacityScorin: unrecognized feature gate: StorageCapacityScorin "
         '(did you mean "StorageCapacityScoring"?)',
-        "  SchedulerQueueingHints: cannot set feature gate SchedulerQueueingHints to false, "
-        "feature is locked to true",
+        "  SchedulerQueueingHints: cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
         '  DRADeviceTaints: invalid value of DRADeviceTaints="maybe": write true or false',
         "  GangScheduling: needs the feature gate GenericWorkload, which is off",
     ]

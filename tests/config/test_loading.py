@@ -56,47 +56,27 @@ def test_default(path, value):
         pytest.param("parallelism: null", "parallelism", 16, id="null is unset"),
         pytest.param("enableProfiling: false", "enable_profiling", False, id="profiling off"),
         pytest.param(
-            "enableProfiling: false",
-            "enable_contention_profiling",
-            False,
-            id="no contention profiling without",
+            "enableProfiling: false", "enable_contention_profiling", False, id="no contention profiling without"
         ),
         pytest.param(
-            "enableContentionProfiling: false",
-            "enable_contention_profiling",
-            False,
-            id="contention off alone",
+            "enableContentionProfiling: false", "enable_contention_profiling", False, id="contention off alone"
         ),
         pytest.param("percentageOfNodesToScore: 100", "percentage_of_nodes_to_score", 100, id="percentage"),
         pytest.param("podInitialBackoffSeconds: 3", "pod_initial_backoff_seconds", 3, id="initial backoff"),
         pytest.param("podMaxBackoffSeconds: 60", "pod_max_backoff_seconds", 60, id="max backoff"),
         pytest.param("delayCacheUntilActive: true", "delay_cache_until_active", True, id="delay cache"),
+        pytest.param("leaderElection: {leaderElect: false}", "leader_election.leader_elect", False, id="no lease"),
+        pytest.param("leaderElection: {leaseDuration: 1m30s}", "leader_election.lease_duration", 90.0, id="duration"),
         pytest.param(
-            "leaderElection: {leaderElect: false}", "leader_election.leader_elect", False, id="no lease"
+            "leaderElection: {leaseDuration: 0s}", "leader_election.lease_duration", 15.0, id="zero lease is unset"
         ),
         pytest.param(
-            "leaderElection: {leaseDuration: 1m30s}", "leader_election.lease_duration", 90.0, id="duration"
-        ),
-        pytest.param(
-            "leaderElection: {leaseDuration: 0s}",
-            "leader_election.lease_duration",
-            15.0,
-            id="zero lease is unset",
-        ),
-        pytest.param(
-            'leaderElection: {resourceName: ""}',
-            "leader_election.resource_name",
-            "kube-scheduler",
-            id="empty name",
+            'leaderElection: {resourceName: ""}', "leader_election.resource_name", "kube-scheduler", id="empty name"
         ),
         pytest.param("clientConnection: {qps: 0}", "client_connection.qps", 50.0, id="qps zero is unset"),
         pytest.param("clientConnection: {qps: 1.5}", "client_connection.qps", 1.5, id="qps"),
-        pytest.param(
-            "clientConnection: {burst: 0}", "client_connection.burst", 100, id="burst zero is unset"
-        ),
-        pytest.param(
-            "clientConnection: {kubeconfig: /a}", "client_connection.kubeconfig", "/a", id="kubeconfig"
-        ),
+        pytest.param("clientConnection: {burst: 0}", "client_connection.burst", 100, id="burst zero is unset"),
+        pytest.param("clientConnection: {kubeconfig: /a}", "client_connection.kubeconfig", "/a", id="kubeconfig"),
         pytest.param("clientConnection: null", "client_connection.burst", 100, id="null block"),
     ],
 )
@@ -136,9 +116,7 @@ def test_every_field_of_an_extender():
             tls_config=tls,
             http_timeout=0.1,
             node_cache_capable=True,
-            managed_resources=(
-                config.ExtenderManagedResource(name="example.com/foo", ignored_by_scheduler=True),
-            ),
+            managed_resources=(config.ExtenderManagedResource(name="example.com/foo", ignored_by_scheduler=True),),
             ignorable=True,
         ),
     )
@@ -172,36 +150,20 @@ def test_default_args_are_appended_by_name_for_enabled_plugins():
     ("body", "problem"),
     [
         pytest.param(
-            "paralelism: 1",
-            'paralelism: unknown field "paralelism" (did you mean "parallelism"?)',
-            id="misspelt",
+            "paralelism: 1", 'paralelism: unknown field "paralelism" (did you mean "parallelism"?)', id="misspelt"
         ),
         pytest.param(
-            "Parallelism: 1",
-            'Parallelism: unknown field "Parallelism" (did you mean "parallelism"?)',
-            id="case",
+            "Parallelism: 1", 'Parallelism: unknown field "Parallelism" (did you mean "parallelism"?)', id="case"
         ),
         pytest.param("notes: []", 'notes: unknown field "notes"', id="what only Python knows"),
-        pytest.param(
-            "parallelism: x", "parallelism: expected an integer, got a string", id="text for a number"
-        ),
-        pytest.param(
-            "parallelism: true", "parallelism: expected an integer, got a boolean", id="boolean for a number"
-        ),
+        pytest.param("parallelism: x", "parallelism: expected an integer, got a string", id="text for a number"),
+        pytest.param("parallelism: true", "parallelism: expected an integer, got a boolean", id="boolean for a number"),
         pytest.param("parallelism: 1.5", "parallelism: expected an integer, got a number", id="fraction"),
-        pytest.param(
-            "parallelism: 3000000000", "parallelism: expected an integer <= 2147483647", id="too large"
-        ),
-        pytest.param(
-            "enableProfiling: yep", "enableProfiling: expected a boolean, got a string", id="boolean"
-        ),
-        pytest.param(
-            "leaderElection: []", "leaderElection: expected a mapping, got a list", id="list for a block"
-        ),
+        pytest.param("parallelism: 3000000000", "parallelism: expected an integer <= 2147483647", id="too large"),
+        pytest.param("enableProfiling: yep", "enableProfiling: expected a boolean, got a string", id="boolean"),
+        pytest.param("leaderElection: []", "leaderElection: expected a mapping, got a list", id="list for a block"),
         pytest.param("profiles: {}", "profiles: expected a list, got a mapping", id="block for a list"),
-        pytest.param(
-            "extenders: [x]", "extenders[0]: expected a mapping, got a string", id="text for an item"
-        ),
+        pytest.param("extenders: [x]", "extenders[0]: expected a mapping, got a string", id="text for an item"),
         pytest.param(
             "leaderElection: {retryPeriod: 2}",
             "leaderElection.retryPeriod: expected a duration such as 15s or 1m30s, got an "
@@ -375,9 +337,7 @@ def test_mistakes_in_outside_args(body, expected):
 def test_an_enabled_outside_plugin_without_args_gets_its_defaults_or_a_problem():
     source = profile("plugins: {filter: {enabled: [{name: Outside}]}}")
     assert problems(source, OUTSIDE) == ['profiles[0].pluginConfig["Outside"].args.threshold: Required value']
-    assert only_args(source, "Outside", args_types={"Outside": InterPodAffinityArgs}) == (
-        InterPodAffinityArgs()
-    )
+    assert only_args(source, "Outside", args_types={"Outside": InterPodAffinityArgs}) == (InterPodAffinityArgs())
 
 
 FIELDS = [

@@ -13,9 +13,7 @@ from tests.config.builders import load, profile, text
 
 def entries(*written: str) -> tuple[Plugin, ...]:
     """`a` or `a:3` -> plugins."""
-    return tuple(
-        Plugin(name=name, weight=int(weight or 0)) for name, _, weight in (w.partition(":") for w in written)
-    )
+    return tuple(Plugin(name=name, weight=int(weight or 0)) for name, _, weight in (w.partition(":") for w in written))
 
 
 def written(plugins: Iterable[Plugin]) -> list[str]:
@@ -37,9 +35,7 @@ def written(plugins: Iterable[Plugin]) -> list[str]:
         pytest.param(["b:5"], ["b"], ["a", "c", "b:5"], id="disabled and enabled moves to the end"),
         pytest.param(["c", "a"], ["*"], ["c", "a"], id="all disabled and enabled anew sets the order"),
         pytest.param(["x", "x"], [], ["a", "b:2", "c", "x", "x"], id="twice stays twice"),
-        pytest.param(
-            ["b:5", "b:6"], [], ["a", "b:6", "c", "b:5"], id="the last of two replaces, the other stays"
-        ),
+        pytest.param(["b:5", "b:6"], [], ["a", "b:6", "c", "b:5"], id="the last of two replaces, the other stays"),
         pytest.param([], ["nobody"], ["a", "b:2", "c"], id="disabling what is not there"),
     ],
 )
@@ -51,9 +47,7 @@ def test_merging_one_set(enabled, disabled, merged):
 
 
 def test_defaults_may_disable_too():
-    result = merge_set(
-        PluginSet(enabled=entries("a", "b"), disabled=entries("b")), PluginSet(disabled=entries("x:3"))
-    )
+    result = merge_set(PluginSet(enabled=entries("a", "b"), disabled=entries("b")), PluginSet(disabled=entries("x:3")))
     assert result == PluginSet(enabled=entries("a"), disabled=entries("x", "b"))
 
 
@@ -112,19 +106,13 @@ def test_gates_add_and_remove_default_plugins(gates, last):
         pytest.param("filter: {enabled: [{name: NodeName}]}", {"NodeName"}, id="a default named at a point"),
         pytest.param("multiPoint: {enabled: [{name: x}]}", {"x"}, id="an outside plugin"),
         pytest.param(
-            "multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}",
-            {"TaintToleration"},
-            id="another weight",
+            "multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}", {"TaintToleration"}, id="another weight"
         ),
         pytest.param(
-            "multiPoint: {enabled: [{name: TaintToleration, weight: 3}]}",
-            set(),
-            id="the default word for word",
+            "multiPoint: {enabled: [{name: TaintToleration, weight: 3}]}", set(), id="the default word for word"
         ),
         pytest.param(
-            "multiPoint: {enabled: [{name: NodeName}], disabled: [{name: '*'}]}",
-            {"NodeName"},
-            id="the only one wanted",
+            "multiPoint: {enabled: [{name: NodeName}], disabled: [{name: '*'}]}", {"NodeName"}, id="the only one wanted"
         ),
         pytest.param("multiPoint: {disabled: [{name: NodeName}]}", set(), id="disabling does not ask for it"),
     ],

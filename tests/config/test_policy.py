@@ -179,8 +179,7 @@ def test_the_ratio_is_carried_over_with_its_resources():
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [("LeastRequestedPriority", "LeastAllocated"), ("MostRequestedPriority", "MostAllocated")],
+    ("name", "kind"), [("LeastRequestedPriority", "LeastAllocated"), ("MostRequestedPriority", "MostAllocated")]
 )
 def test_requested_resources_are_a_scoring_strategy(name, kind):
     strategy = args("NodeResourcesFit", priorities=[{"name": name, "weight": 1}]).scoring_strategy
@@ -271,9 +270,7 @@ def test_mistakes_are_named_with_their_place(policy, problem):
 
 
 def test_all_mistakes_are_reported_together():
-    found = problems(
-        predicates=[{"name": "X"}], priorities=[{"name": "Y"}], hardPodAffinitySymmetricWeight=-1
-    )
+    found = problems(predicates=[{"name": "X"}], priorities=[{"name": "Y"}], hardPodAffinitySymmetricWeight=-1)
     assert [problem.partition(":")[0] for problem in found] == [
         "priorities[0].weight",
         "hardPodAffinitySymmetricWeight",

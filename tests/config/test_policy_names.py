@@ -60,9 +60,7 @@ PREDICATE_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "plugins"), PREDICATE_ROWS, ids=[row[0] for row in PREDICATE_ROWS]
-)
+@pytest.mark.parametrize(("name", "argument", "plugins"), PREDICATE_ROWS, ids=[row[0] for row in PREDICATE_ROWS])
 def test_a_predicate_becomes_filters_that_do_not_score(name, argument, plugins):
     profile = resolved(predicates=[{"name": name, "argument": argument}])
     assert set(names(profile, "filter")) == {*plugins.split(), *ALWAYS_FILTER}

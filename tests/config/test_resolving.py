@@ -57,9 +57,7 @@ WORLD = with_plugins(
     ("point", "order"),
     [
         pytest.param("", ["m1", "m2", "m3"], id="multiPoint alone"),
-        pytest.param(
-            "enabled: [{name: o1}, {name: o2}]", ["m1", "m2", "m3", "o1", "o2"], id="own plugins last"
-        ),
+        pytest.param("enabled: [{name: o1}, {name: o2}]", ["m1", "m2", "m3", "o1", "o2"], id="own plugins last"),
         pytest.param(
             "enabled: [{name: o1}, {name: m3}, {name: o2}, {name: m2}]",
             ["m3", "m2", "m1", "o1", "o2"],
@@ -87,9 +85,7 @@ def test_expanding_multipoint(point, order):
 
 
 def test_disabling_in_multipoint_leaves_what_a_point_enables():
-    source = profile(
-        "plugins: {multiPoint: {disabled: [{name: NodeName}]}, filter: {enabled: [{name: NodeName}]}}"
-    )
+    source = profile("plugins: {multiPoint: {disabled: [{name: NodeName}]}, filter: {enabled: [{name: NodeName}]}}")
     assert names(points(source)["filter"])[-1] == "NodeName"
 
 
@@ -160,18 +156,12 @@ def test_weights(plugins, weight):
         ),
         pytest.param(
             "queueSort: {disabled: [{name: '*'}]}",
-            [
-                "plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
-                '"x", but got 0'
-            ],
+            ['plugins.queueSort: only one queue sort plugin required for profile with scheduler name "x", but got 0'],
             id="no queue sort",
         ),
         pytest.param(
             "queueSort: {enabled: [{name: q}]}",
-            [
-                "plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
-                '"x", but got 2'
-            ],
+            ['plugins.queueSort: only one queue sort plugin required for profile with scheduler name "x", but got 2'],
             id="two queue sorts",
         ),
         pytest.param(
@@ -220,8 +210,7 @@ def test_scores_that_could_overflow_are_refused():
     huge = PluginSet(enabled=(Plugin(name="p", weight=2**60),))
     loaded = load(text())
     broken = replace(
-        loaded,
-        profiles=(replace(loaded.profiles[0], plugins=replace(loaded.profiles[0].plugins, score=huge)),),
+        loaded, profiles=(replace(loaded.profiles[0], plugins=replace(loaded.profiles[0].plugins, score=huge)),)
     )
     with pytest.raises(config.ConfigError, match="total score of Score plugins could overflow"):
         config.resolve(broken, with_plugins(p="score"))
@@ -250,7 +239,7 @@ def test_defaults_that_are_not_built_can_be_refused():
 def test_a_default_that_the_user_names_must_exist():
     source = profile("plugins: {score: {enabled: [{name: TaintToleration, weight: 9}]}}")
     assert resolve_problems(source, BUILT) == [
-        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist' + NOBODY,
+        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist' + NOBODY
     ]
 
 
@@ -262,10 +251,7 @@ def test_a_profile_may_lack_queue_sort_and_binder_only_because_they_are_not_buil
 
 def test_references_know_whether_the_user_asked_for_them():
     found = points(profile("plugins: {filter: {enabled: [{name: p}]}}"), with_plugins(p="filter"))["filter"]
-    assert {ref.name: ref.default for ref in found if ref.name in ("p", "NodeName")} == {
-        "p": False,
-        "NodeName": True,
-    }
+    assert {ref.name: ref.default for ref in found if ref.name in ("p", "NodeName")} == {"p": False, "NodeName": True}
 
 
 def test_implements_may_be_a_function_that_raises_or_answers_none():
@@ -275,9 +261,7 @@ def test_implements_may_be_a_function_that_raises_or_answers_none():
     assert config.resolve(loaded, IMPLEMENTS.get) == expected
     with pytest.raises(config.ConfigError, match=r'did you mean "mine"\?'):
         config.resolve(
-            load(profile("plugins: {filter: {enabled: [{name: mime}]}}")),
-            IMPLEMENTS.__getitem__,
-            known=["mine"],
+            load(profile("plugins: {filter: {enabled: [{name: mime}]}}")), IMPLEMENTS.__getitem__, known=["mine"]
         )
 
 

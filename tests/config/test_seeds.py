@@ -82,8 +82,7 @@ def test_comments_that_are_not_yaml():
         load("extender-v1beta1-broken.yaml")
     (problem,) = caught.value.problems
     assert str(problem) == (
-        "not valid YAML: line 19, column 1: could not find expected ':' (a YAML comment begins "
-        "with #, not //)"
+        "not valid YAML: line 19, column 1: could not find expected ':' (a YAML comment begins with #, not //)"
     )
 
 
@@ -106,10 +105,7 @@ def test_coscheduling_replaces_the_queue_sort():
     assert names(profile, "queueSort") == ["Coscheduling"]
     assert names(profile, "permit") == names(profile, "postBind") == ["Coscheduling"]
     assert names(profile, "preFilter") == [*DEFAULT_ORDER["preFilter"], "Coscheduling"]
-    assert profile.plugin_args["Coscheduling"] == {
-        "permitWaitingTimeSeconds": 10,
-        "deniedPGExpirationTimeSeconds": 3,
-    }
+    assert profile.plugin_args["Coscheduling"] == {"permitWaitingTimeSeconds": 10, "deniedPGExpirationTimeSeconds": 3}
 
 
 def test_a_policy_is_named_for_what_it_is():

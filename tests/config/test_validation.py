@@ -15,11 +15,7 @@ RULES = [
         "parallelism: -1",
         "parallelism: Invalid value: -1: should be an integer value greater than zero",
     ),
-    (
-        "burst",
-        "clientConnection: {burst: -1}",
-        "clientConnection.burst: Invalid value: -1: must be non-negative",
-    ),
+    ("burst", "clientConnection: {burst: -1}", "clientConnection.burst: Invalid value: -1: must be non-negative"),
     (
         "lease not positive",
         "leaderElection: {leaseDuration: -1s, renewDeadline: -2s}",
@@ -71,11 +67,7 @@ RULES = [
         "podMaxBackoffSeconds: Invalid value: 10: must be greater than or equal to PodInitialBackoffSeconds",
     ),
     ("empty scheduler name", 'profiles: [{schedulerName: ""}]', "profiles[0].schedulerName: Required value"),
-    (
-        "nameless among several",
-        "profiles: [{schedulerName: a}, {}]",
-        "profiles[1].schedulerName: Required value",
-    ),
+    ("nameless among several", "profiles: [{schedulerName: a}, {}]", "profiles[1].schedulerName: Required value"),
     (
         "scheduler name twice",
         "profiles: [{schedulerName: a}, {schedulerName: a}]",
@@ -91,11 +83,7 @@ RULES = [
         "profiles: [{plugins: {score: {disabled: [{}]}}}]",
         "profiles[0].plugins.score.disabled[0].name: Required value",
     ),
-    (
-        "nameless args",
-        "profiles: [{pluginConfig: [{args: {}}]}]",
-        "profiles[0].pluginConfig[0].name: Required value",
-    ),
+    ("nameless args", "profiles: [{pluginConfig: [{args: {}}]}]", "profiles[0].pluginConfig[0].name: Required value"),
     (
         "args twice",
         "profiles: [{pluginConfig: [{name: a}, {name: a}]}]",
@@ -138,8 +126,7 @@ RULES = [
     (
         "two binders",
         "extenders: [{urlPrefix: http://x, bindVerb: b}, {urlPrefix: http://y, bindVerb: b}]",
-        'extenders: Invalid value: "found 2 extenders implementing bind": only one extender can '
-        "implement bind",
+        'extenders: Invalid value: "found 2 extenders implementing bind": only one extender can implement bind',
     ),
     (
         "managed native resource",
@@ -149,8 +136,7 @@ RULES = [
     (
         "managed resource of kubernetes.io",
         "extenders: [{urlPrefix: http://x, managedResources: [{name: kubernetes.io/a}]}]",
-        'extenders[0].managedResources[0].name: Invalid value: "kubernetes.io/a": is an invalid '
-        "extended resource name",
+        'extenders[0].managedResources[0].name: Invalid value: "kubernetes.io/a": is an invalid extended resource name',
     ),
     (
         "managed resource misspelt",
@@ -162,8 +148,7 @@ RULES = [
         "managed resource twice",
         "extenders: [{urlPrefix: http://x, managedResources: [{name: a.b/c}]}, "
         "{urlPrefix: http://y, managedResources: [{name: a.b/c}]}]",
-        'extenders[1].managedResources[0].name: Invalid value: "a.b/c": duplicate extender '
-        "managed resource name",
+        'extenders[1].managedResources[0].name: Invalid value: "a.b/c": duplicate extender managed resource name',
     ),
     (
         "two queue sorts",
@@ -193,18 +178,14 @@ def test_rule(body, problem):
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(
-            "leaderElection: {leaderElect: false, leaseDuration: 1s, resourceLock: x}", id="no election"
-        ),
+        pytest.param("leaderElection: {leaderElect: false, leaseDuration: 1s, resourceLock: x}", id="no election"),
         pytest.param("percentageOfNodesToScore: 0", id="percentage adaptive"),
         pytest.param("podInitialBackoffSeconds: 10", id="backoff constant"),
         pytest.param(
             "profiles: [{plugins: {multiPoint: {enabled: [{name: EBSLimits}]}}}]",
             id="removed plugin in multiPoint, which upstream does not look at",
         ),
-        pytest.param(
-            "extenders: [{urlPrefix: http://x, filterVerb: f, weight: 0}]", id="weight without prioritize"
-        ),
+        pytest.param("extenders: [{urlPrefix: http://x, filterVerb: f, weight: 0}]", id="weight without prioritize"),
         pytest.param(
             "extenders: [{urlPrefix: http://x, prioritizeVerb: p, weight: 46116860184273879}]",
             id="the largest weight of an extender",

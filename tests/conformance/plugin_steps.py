@@ -46,9 +46,7 @@ def sorted_queue(engine: QuestionEngine, queue: Sequence[Json]) -> Json:
     return answer
 
 
-def case_engine(
-    configured: Configuration, data: Mapping[str, Any], clock: Clock | None = None
-) -> QuestionEngine:
+def case_engine(configured: Configuration, data: Mapping[str, Any], clock: Clock | None = None) -> QuestionEngine:
     """Build an engine that holds the objects of a case."""
     return question_engine(configured, case_objects(configured, data, data.get("custom")), clock=clock)
 

@@ -45,9 +45,7 @@ def normal(verdict: Any) -> Any:
     if isinstance(verdict, dict):
         kept = {key: normal(value) for key, value in verdict.items()}
         return {key: value for key, value in kept.items() if value not in ({}, [], None, "")}
-    return (
-        sorted(verdict) if isinstance(verdict, list) and all(isinstance(v, str) for v in verdict) else verdict
-    )
+    return sorted(verdict) if isinstance(verdict, list) and all(isinstance(v, str) for v in verdict) else verdict
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -129,9 +127,7 @@ def shake_pods(world: EvaluatedCase, draw: random.Random) -> None:
             case _:
                 guest = msgspec.structs.replace(
                     pod,
-                    metadata=msgspec.structs.replace(
-                        pod.metadata, name=f"{pod.name}-guest", uid=f"{pod.uid}-guest"
-                    ),
+                    metadata=msgspec.structs.replace(pod.metadata, name=f"{pod.name}-guest", uid=f"{pod.uid}-guest"),
                 )
                 world.put(PODS, guest)
                 world.engine.drain()

@@ -73,10 +73,7 @@ def test_the_families_are_those_of_the_whole_comparison():
         ({"plugin": "PodState", "input": {"pod": {}, "node": []}}, "input.node: unknown; known are"),
         ({"plugin": "PodState", "input": {"pod": {}, "metrics": {}}}, "PodState looks at no metrics"),
         ({"plugin": "Coscheduling", "input": {"steps": [{"op": "rest"}]}}, "unknown op 'rest'"),
-        (
-            {"plugin": "Coscheduling", "input": {"steps": [{"op": "unbind", "pod": "a/b"}]}},
-            "pod 'a/b' is not",
-        ),
+        ({"plugin": "Coscheduling", "input": {"steps": [{"op": "unbind", "pod": "a/b"}]}}, "pod 'a/b' is not"),
     ],
 )
 def test_a_case_that_cannot_be_read_is_answered_with_the_reason(case, error):

@@ -26,9 +26,5 @@ def enabling(
     if args is not None:
         profile["pluginConfig"] = [{"name": plugin, "args": args}]
     return json.dumps(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [profile],
-        }
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
     )

@@ -22,10 +22,7 @@ SORT = {"queueSort": {"disabled": [{"name": "PrioritySort"}], "enabled": [{"name
 
 def profile(name: str, *plugins: str, without: tuple[str, ...] = ()) -> Json:
     enabled, disabled = ([{"name": each} for each in names] for names in (plugins, without))
-    return {
-        "schedulerName": name,
-        "plugins": {"multiPoint": {"enabled": enabled, "disabled": disabled}, **SORT},
-    }
+    return {"schedulerName": name, "plugins": {"multiPoint": {"enabled": enabled, "disabled": disabled}, **SORT}}
 
 
 PROFILES = (
@@ -34,11 +31,7 @@ PROFILES = (
     profile("quotas", "CapacityScheduling", without=("DefaultPreemption",)),
 )
 CONFIG = json.dumps(
-    {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": PROFILES,
-    }
+    {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": PROFILES}
 )
 
 
@@ -73,9 +66,7 @@ def check_gang(cluster: Cluster) -> None:
     """A group that would fit in part evicts no pod; when it fits as a whole, it does."""
     labels = {POOL: "gang"}
     cluster.create(*(objects.node(name, cpu="1", labels=labels) for name in ("g1", "g2")))
-    cluster.create(
-        running("low-1", "g1", cpu="1"), running("low-2", "g2", cpu="1", priorityClassName="vital")
-    )
+    cluster.create(running("low-1", "g1", cpu="1"), running("low-2", "g2", cpu="1", priorityClassName="vital"))
     settled(cluster, {"low-1": "g1", "low-2": "g2"})
     group = podgroup("train", 2)
     cluster.create({**group, "metadata": {"name": "train", "namespace": "default"}})

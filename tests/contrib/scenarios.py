@@ -89,11 +89,7 @@ class Scenario:
         """`source` are the arguments that say where values come from."""
         enabled = {"enabled": [{"name": self.plugin, "weight": 100}]}
         config = {"name": self.plugin, "args": {**self.args, **source}}
-        return {
-            "schedulerName": self.pool,
-            "plugins": {"multiPoint": enabled, **QUEUE},
-            "pluginConfig": [config],
-        }
+        return {"schedulerName": self.pool, "plugins": {"multiPoint": enabled, **QUEUE}, "pluginConfig": [config]}
 
     def check(self, cluster: Cluster) -> None:
         """The plugin decides, and without it another node is chosen."""
@@ -177,10 +173,7 @@ SCENARIOS = (
     Scenario(
         plugin="LoadVariationRiskBalancing",
         args={"safeVarianceMargin": 3},
-        machines=(
-            Machine(name="varying", used=30, deviation=30),
-            Machine(name="steady", requests="4", used=40),
-        ),
+        machines=(Machine(name="varying", used=30, deviation=30), Machine(name="steady", requests="4", used=40)),
         expected="steady",
     ),
     Scenario(

@@ -60,22 +60,14 @@ def test_pods_of_all_namespaces_count():
 
 
 def test_a_node_without_the_label_of_a_limit_is_refused():
-    found = ask(
-        "AppAffinity",
-        app("p", "web"),
-        [make_node("n")],
-        (),
-        {"limits": [{"topologyKey": ZONE, "maxPods": 1}]},
-    )
+    found = ask("AppAffinity", app("p", "web"), [make_node("n")], (), {"limits": [{"topologyKey": ZONE, "maxPods": 1}]})
     [(_, reasons)] = found.refused().values()
     assert reasons == (f"node(s) didn't have the label {ZONE} that an application limit needs",)
 
 
 def test_preemption_counts_the_pods_that_go():
     with cluster_with(limits=[{"topologyKey": ZONE, "maxPods": 1}]) as cluster:
-        cluster.add(
-            make_nodes(2, zones=("x",)), app("low", "web", node="node-1"), app("db", "db", node="node-0")
-        )
+        cluster.add(make_nodes(2, zones=("x",)), app("low", "web", node="node-1"), app("db", "db", node="node-0"))
         cluster.add(app("high", "web", priority=9))
         cluster.settle()
         assert cluster.record("high").victims == ("default/low",)
@@ -89,9 +81,7 @@ def test_preemption_counts_the_pods_that_go():
 def test_limits_are_those_of_counting_by_hand(placed, most, key):
     nodes = [host(f"n{i}", **({ZONE: f"z{i % 2}"} if i < 5 else {})) for i in range(6)]
     pods = [app(f"p{i}", name, node=f"n{at}") for i, (at, name) in enumerate(placed)]
-    found = ask(
-        "AppAffinity", app("p", "web"), nodes, pods, {"limits": [{"topologyKey": key, "maxPods": most}]}
-    )
+    found = ask("AppAffinity", app("p", "web"), nodes, pods, {"limits": [{"topologyKey": key, "maxPods": most}]})
     domains = {node.name: node.labels.get(key) for node in nodes}
     counts = [domains[pod.spec.node_name] for pod in pods if pod.labels["AppID"] == "web"]
     full = {name for name, domain in domains.items() if domain is None or counts.count(domain) >= most}
@@ -105,12 +95,7 @@ TABLE = [
 
 
 def test_applications_are_drawn_to_those_they_like_and_away_from_those_they_do_not():
-    nodes = [
-        host("a", **{ZONE: "x"}),
-        host("b", **{ZONE: "x"}),
-        host("c", **{ZONE: "y"}),
-        host("d", **{ZONE: "y"}),
-    ]
+    nodes = [host("a", **{ZONE: "x"}), host("b", **{ZONE: "x"}), host("c", **{ZONE: "y"}), host("d", **{ZONE: "y"})]
     pods = [app("1", "cache", node="a"), app("2", "batch", node="b"), app("3", "cache", node="c")]
     found = ask("AppAffinity", app("p", "web"), nodes, pods, {"preferences": TABLE})
     assert found.scores() == {"a": 5, "b": -5, "c": 10, "d": 0}
@@ -154,10 +139,7 @@ def test_a_refused_pod_is_woken_by_what_may_help_and_by_nothing_else(heals, chan
         ({"limits": [{"topologyKey": ""}]}, "limits\\[0\\].maxPods: Invalid value: 0"),
         ({"limits": [{"topologyKey": "", "maxPods": 1}]}, "limits\\[0\\].topologyKey: Required value"),
         ({"preferences": [{"application": "a", "weight": 1}]}, "preferences\\[0\\].other: Required value"),
-        (
-            {"preferences": [{"application": "a", "other": "b"}]},
-            "preferences\\[0\\].weight: Invalid value: 0",
-        ),
+        ({"preferences": [{"application": "a", "other": "b"}]}, "preferences\\[0\\].weight: Invalid value: 0"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(args, message):

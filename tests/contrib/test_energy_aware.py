@@ -58,13 +58,7 @@ def test_nodes_that_are_too_hot_by_measurement_or_by_annotation_are_refused():
 
 
 def test_a_pod_adds_its_share_of_power_and_the_idle_power_of_a_node_that_it_wakes():
-    nodes = [
-        node("busy"),
-        node("empty"),
-        node("large", cpu="16"),
-        make_node("no-model"),
-        node("bad", idle="low"),
-    ]
+    nodes = [node("busy"), node("empty"), node("large", cpu="16"), make_node("no-model"), node("bad", idle="low")]
     running = [make_pod(f"on-{name}", node=name) for name in ("busy", "large")]
     found = ask("EnergyAware", make_pod("p", cpu="2"), nodes, running)
     assert found.raw_scores() == {

@@ -30,9 +30,7 @@ def details(asked: Asked) -> dict[str, list[Detail]]:
     return explained(asked.plugin, asked.pod, asked.world.nodes)
 
 
-def measured(
-    plugin: str, measures: Mapping[str, Mapping[str, float]], nodes: Sequence[Node], **args: Any
-) -> Asked:
+def measured(plugin: str, measures: Mapping[str, Mapping[str, float]], nodes: Sequence[Node], **args: Any) -> Asked:
     """The plugin on nodes that were measured at this moment: measure → node → value."""
     asked = ask(plugin, make_pod("in"), nodes, (), args)
     names = [node.name for node in nodes]
@@ -70,11 +68,7 @@ def test_heat_is_given_in_degrees():
     [
         pytest.param(
             gpu_pod("in", count=3),
-            {
-                "a": [Detail("GPUs", 3, 2, 1)],
-                "b": [Detail("GPUs", 3, 1, 2)],
-                "none": [Detail("GPUs", 3, 0, 3)],
-            },
+            {"a": [Detail("GPUs", 3, 2, 1)], "b": [Detail("GPUs", 3, 1, 2)], "none": [Detail("GPUs", 3, 0, 3)]},
             id="too few",
         ),
         pytest.param(
@@ -124,11 +118,7 @@ def isolated(nodes: Sequence[Node], pods: Sequence[Pod] = (), namespace: str = "
     return asked
 
 
-POOLS = [
-    make_node("own", labels={"tenant": "red"}),
-    make_node("other", labels={"tenant": "blue"}),
-    make_node("plain"),
-]
+POOLS = [make_node("own", labels={"tenant": "red"}), make_node("other", labels={"tenant": "blue"}), make_node("plain")]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +136,7 @@ POOLS = [
         (
             "none",
             {},
-            {
-                name: [Detail("label tenant", "no label", there)]
-                for name, there in (("own", "red"), ("other", "blue"))
-            },
+            {name: [Detail("label tenant", "no label", there)] for name, there in (("own", "red"), ("other", "blue"))},
         ),
     ],
 )

@@ -120,10 +120,7 @@ def without_resources() -> list[Any]:
     ("objects", "expected"),
     [
         (too_few, [Detail("pods of PodGroup default/g", 3, 1, 2)]),
-        (
-            gated,
-            [Detail("pods of PodGroup default/g without scheduling gates", 2, 1, 1, "", ("default/g-1",))],
-        ),
+        (gated, [Detail("pods of PodGroup default/g without scheduling gates", 2, 1, 1, "", ("default/g-1",))]),
         (too_large, [Detail("members of PodGroup default/g that find a node together", 3, 2, 1)]),
         (without_resources, [Detail("cpu free on all nodes", 5000, 2000, 3000, "m")]),
     ],

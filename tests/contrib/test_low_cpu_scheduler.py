@@ -160,11 +160,7 @@ def test_a_burst_on_many_nodes_is_spread_and_keeps_off_a_node_above_the_threshol
 
 @pytest.mark.parametrize(
     ("when", "refusal"),
-    [
-        ("Allow", ""),
-        ("Refuse", "1 cpu usage is not known"),
-        ("UseRequests", "1 cpu usage too high: above 85%"),
-    ],
+    [("Allow", ""), ("Refuse", "1 cpu usage is not known"), ("UseRequests", "1 cpu usage too high: above 85%")],
 )
 def test_without_metrics_the_fallback_applies_one_interval_after_the_age_limit(when, refusal):
     with cluster_with({"whenMissing": when, "metricsMaxAgeSeconds": 60}) as cluster:
@@ -263,9 +259,7 @@ def test_pods_that_came_while_an_average_was_taken_count_with_their_requests():
 
 @given(
     st.lists(
-        st.tuples(st.floats(0, 120) | st.just(NAN), st.floats(0, 120), st.integers(0, 5000)),
-        min_size=1,
-        max_size=5,
+        st.tuples(st.floats(0, 120) | st.just(NAN), st.floats(0, 120), st.integers(0, 5000)), min_size=1, max_size=5
     ),
     st.sampled_from(["Allow", "Refuse", "UseRequests"]),
 )

@@ -9,12 +9,7 @@ from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 
-NUMBER = {
-    "metadataKey": "k",
-    "metadataSource": "Label",
-    "metadataType": "Number",
-    "scoringStrategy": "Highest",
-}
+NUMBER = {"metadataKey": "k", "metadataSource": "Label", "metadataType": "Number", "scoringStrategy": "Highest"}
 TIME = {**NUMBER, "metadataSource": "Annotation", "metadataType": "Timestamp", "scoringStrategy": "Newest"}
 
 
@@ -73,9 +68,7 @@ def test_known_nodes_score_1_to_100_and_unknown_ones_0(values, expected):
         cluster.add(make_pod("p"))
         cluster.settle()
         tops = cluster.record("p").scores
-    found = {
-        top.node: part.normalized for top in tops for part in top.plugins if part.plugin == "NodeMetadata"
-    }
+    found = {top.node: part.normalized for top in tops for part in top.plugins if part.plugin == "NodeMetadata"}
     assert found == expected
 
 

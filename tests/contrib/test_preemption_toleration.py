@@ -76,9 +76,7 @@ def test_a_protected_pod_stays(minimum, seconds, priority, victims):
     with Cluster(config=CONFIG) as cluster:
         cluster.add(make_node("n"), priority_class(10, minimum, seconds))
         conditions = scheduled(cluster.clock.wall())
-        cluster.add(
-            make_pod("old", node="n", cpu="4", priority=10, priority_class_name="kind", conditions=conditions)
-        )
+        cluster.add(make_pod("old", node="n", cpu="4", priority=10, priority_class_name="kind", conditions=conditions))
         cluster.add(make_pod("new", cpu="4", priority=priority))
         cluster.settle()
         assert cluster.record("new").victims == victims
@@ -88,9 +86,7 @@ def test_a_preemptor_is_tried_again_when_the_protection_ends():
     with Cluster(config=CONFIG, flush_after=None) as cluster:
         cluster.add(make_node("n"), priority_class(10, 100, 60))
         conditions = scheduled(cluster.clock.wall())
-        cluster.add(
-            make_pod("old", node="n", cpu="4", priority=10, priority_class_name="kind", conditions=conditions)
-        )
+        cluster.add(make_pod("old", node="n", cpu="4", priority=10, priority_class_name="kind", conditions=conditions))
         cluster.add(make_pod("new", cpu="4", priority=50))
         cluster.settle(58)
         assert cluster.record("new").attempt == 1
@@ -147,10 +143,7 @@ def test_the_message_names_nodes_as_long_as_it_can_be_read(nodes, text):
     [
         ({"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage: Invalid value: 101"),
         ({"minCandidateNodesAbsolute": -1}, "minCandidateNodesAbsolute: Invalid value: -1"),
-        (
-            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
-            "cannot be zero at the same time",
-        ),
+        ({"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}, "cannot be zero at the same time"),
     ],
 )
 def test_arguments_are_those_of_default_preemption(args, message):

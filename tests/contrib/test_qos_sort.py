@@ -68,10 +68,4 @@ def test_pods_of_equal_priority_are_tried_by_class_and_then_by_age():
         cluster.start()
         cluster.settle()
         order = [record.pod for record in cluster.scheduler.records]
-    assert [key.partition("/")[2] for key in order] == [
-        "urgent",
-        "guaranteed",
-        "burstable",
-        "plain-1",
-        "plain-2",
-    ]
+    assert [key.partition("/")[2] for key in order] == ["urgent", "guaranteed", "burstable", "plain-1", "plain-2"]

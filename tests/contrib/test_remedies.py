@@ -24,17 +24,12 @@ def remedies(config: str, objects: dict[Resource, Any], pod: Any) -> list[str]:
     found = {NODES: [make_node("n", cpu="8")], **objects}
     engine = question_engine(configure(config, discover=False), ClusterObjects(found).changes())
     before = asyncio.run(explain(Judge.of(engine, pod), pod))
-    assert asyncio.run(explain(Judge.of(engine, pod), pod)).to_dict() == before.to_dict(), (
-        "nothing stays changed"
-    )
+    assert asyncio.run(explain(Judge.of(engine, pod), pod)).to_dict() == before.to_dict(), "nothing stays changed"
     return [each.text for each in before.remedies if each.nodes]
 
 
 def test_the_max_of_a_quota_may_be_raised():
-    quotas = [
-        decoding.convert(ELASTICQUOTAS, quota("red", 2, 2)),
-        decoding.convert(ELASTICQUOTAS, quota("blue", 6)),
-    ]
+    quotas = [decoding.convert(ELASTICQUOTAS, quota("red", 2, 2)), decoding.convert(ELASTICQUOTAS, quota("blue", 6))]
     running = make_pod("old", namespace="red", cpu="1500m", node="n")
     pod = make_pod("new", namespace="red", cpu="1")
     found = remedies(CONFIG, {ELASTICQUOTAS: quotas, PODS: [running, pod]}, pod)

@@ -11,7 +11,7 @@ SOURCE = ROOT / "src" / "moorage"
 WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
 MAX_MODULES = 85
 """That a pod of a new template may meet on its way."""
-MAX_EXPLAIN_MODULES = 119
+MAX_EXPLAIN_MODULES = 110
 """Modules that `moorage explain` may call for a pending pod of a snapshot."""
 
 
@@ -49,9 +49,7 @@ def test_a_pod_meets_few_modules():
     calls, number = traced()
     assert number == len(calls)
     assert 50 < number <= MAX_MODULES
-    assert not [
-        name for name in calls if name.startswith(("moorage.testing", "moorage.store", "moorage.sim"))
-    ]
+    assert not [name for name in calls if name.startswith(("moorage.testing", "moorage.store", "moorage.sim"))]
 
 
 def test_an_explanation_meets_few_modules():

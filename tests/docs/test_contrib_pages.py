@@ -13,9 +13,7 @@ PAGES = sorted((ROOT / "docs" / "contrib").glob("*.md"))
 CONFIGURATIONS = [snippet for page in PAGES for snippet in snippets(page, "yaml")]
 
 
-@pytest.mark.parametrize(
-    "snippet", CONFIGURATIONS, ids=lambda snippet: f"{snippet.path.stem}/{snippet.section}"
-)
+@pytest.mark.parametrize("snippet", CONFIGURATIONS, ids=lambda snippet: f"{snippet.path.stem}/{snippet.section}")
 def test_the_configurations_build_without_mistake_or_warning(snippet):
     configured = configure(snippet.text, discover=False)
     assert checks.find_mistakes(configured) == []
@@ -36,7 +34,5 @@ def test_every_plugin_has_a_configuration():
 
 
 def test_the_contents_have_every_plugin_and_its_page():
-    rows = re.findall(
-        r"^\| (\w+) \|.*\]\(([\w.#-]+)\) \|$", (PAGES[0].parent / "README.md").read_text(), re.M
-    )
+    rows = re.findall(r"^\| (\w+) \|.*\]\(([\w.#-]+)\) \|$", (PAGES[0].parent / "README.md").read_text(), re.M)
     assert [name for name, _ in rows] == list(PLUGINS)

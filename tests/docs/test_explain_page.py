@@ -47,8 +47,4 @@ def test_the_options_are_those_of_the_commands():
     for name in ("explain", "what-if"):
         known = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).output
         offered = set(re.findall(r"(--[a-z-]+)", known)) - {"--help"}
-        assert offered - set(re.findall(r"(--[a-z-]+)", PAGE.read_text())) <= {
-            "--filename",
-            "--namespace",
-            "--output",
-        }
+        assert offered - set(re.findall(r"(--[a-z-]+)", PAGE.read_text())) <= {"--filename", "--namespace", "--output"}

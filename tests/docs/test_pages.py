@@ -77,9 +77,7 @@ def test_the_benchmarks_page_has_every_workload():
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     table = page.partition("## Workloads")[2].partition("##")[0]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
-    assert re.findall(r"`([a-z0-9-]+)`", "".join(rows)) == [
-        workload.name for workload in (*WORKLOADS, *perf.WORKLOADS)
-    ]
+    assert re.findall(r"`([a-z0-9-]+)`", "".join(rows)) == [workload.name for workload in (*WORKLOADS, *perf.WORKLOADS)]
 
 
 def test_the_evaluate_page_names_every_input():

@@ -36,12 +36,8 @@ def test_the_examples_of_a_section_run(section):
     ids=["points", "optional", "hot"],
 )
 def test_every_class_to_inherit_has_an_example(module, pages):
-    text = "".join(
-        snippet.text for (name, _), blocks in SECTIONS.items() if name in pages for snippet in blocks
-    )
-    classes = {
-        name for name, cls in vars(module).items() if getattr(cls, "__module__", "") == module.__name__
-    }
+    text = "".join(snippet.text for (name, _), blocks in SECTIONS.items() if name in pages for snippet in blocks)
+    classes = {name for name, cls in vars(module).items() if getattr(cls, "__module__", "") == module.__name__}
     bases = {name for name in classes if name.endswith("Plugin") and name != "Plugin"}
     assert bases
     assert {name for name in bases if not re.search(rf"\b{name}\b", text)} == set()

@@ -30,9 +30,7 @@ def test_the_policy_on_the_page_is_converted():
 def test_every_predicate_is_there_with_its_plugins():
     rows = names_in("Predicates")
     assert set(rows) - {"labelsPresence", "serviceAffinity"} == set(PREDICATES)
-    assert {
-        name for name, plugins in PREDICATES.items() if not set(plugins[:1]) <= _words(rows[name])
-    } == set()
+    assert {name for name, plugins in PREDICATES.items() if not set(plugins[:1]) <= _words(rows[name])} == set()
 
 
 def test_every_priority_is_there_with_its_plugin():
@@ -43,8 +41,4 @@ def test_every_priority_is_there_with_its_plugin():
 
 def test_the_flags_on_the_page_exist():
     named = set(re.findall(r"`--([a-z-]+)`", PAGE.read_text()))
-    assert (
-        {"policy-config-file", "policy-configmap", "policy-configmap-namespace", "port"}
-        <= named
-        <= set(FLAGS)
-    )
+    assert {"policy-config-file", "policy-configmap", "policy-configmap-namespace", "port"} <= named <= set(FLAGS)

@@ -39,11 +39,7 @@ def test_the_mapping_is_read(tmp_path):
     path.write_text("job,cpu_milli,memory_mib,submitted,seconds\na,100,100,0,60\nb,100,100,5,60\n")
     trace = traces.Trace(path, traces.read_mapping(YAML["Traces"], "page"))
     result = Simulation(trace).run()
-    assert (result["ended"], result["nodes"], sorted(result.nodes())) == (
-        2,
-        1,
-        ["default/a-0", "default/b-1"],
-    )
+    assert (result["ended"], result["nodes"], sorted(result.nodes())) == (2, 1, ["default/a-0", "default/b-1"])
 
 
 KINDS = (

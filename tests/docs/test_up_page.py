@@ -28,9 +28,7 @@ def test_every_option_is_on_the_page():
 
 
 def test_every_annotation_is_on_the_page():
-    known = {
-        value for value in vars(decisions).values() if isinstance(value, str) and "moorage.dev/" in value
-    }
+    known = {value for value in vars(decisions).values() if isinstance(value, str) and "moorage.dev/" in value}
     known -= {decisions.PREFIX, decisions.__doc__}
     rows = re.findall(r"^\| `(moorage\.dev/[a-z-]+)`", Path(PAGE).read_text(), re.MULTILINE)
     assert set(rows) == known

@@ -33,8 +33,7 @@ _FULL = 64 * 1024
 """Bytes that a connection takes without being read; above, the application waits."""
 Message: TypeAlias = MutableMapping[str, Any]
 AsgiApp: TypeAlias = Callable[
-    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
-    Awaitable[None],
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
 _NOTHING = Effect()
 

@@ -32,12 +32,7 @@ SENT_BY_KUBECTL = [
                     "metadata": {"labels": {"app": "web"}},
                     "spec": {
                         "containers": [
-                            {
-                                "name": "nginx",
-                                "image": "nginx",
-                                "ports": [{"containerPort": 80}],
-                                "resources": {},
-                            }
+                            {"name": "nginx", "image": "nginx", "ports": [{"containerPort": 80}], "resources": {}}
                         ]
                     },
                 },
@@ -131,13 +126,7 @@ def encode(raw: dict[str, Any]) -> bytes:
     assert definition is not None
     names = _bytes(1, raw["apiVersion"].encode()) + _bytes(2, raw["kind"].encode())
     content = {field: value for field, value in raw.items() if field not in ("apiVersion", "kind")}
-    return (
-        b"k8s\0"
-        + _bytes(1, names)
-        + _bytes(2, _message(definition, content))
-        + _bytes(3, b"")
-        + _bytes(4, b"")
-    )
+    return b"k8s\0" + _bytes(1, names) + _bytes(2, _message(definition, content)) + _bytes(3, b"") + _bytes(4, b"")
 
 
 def _message(definition: Definition, raw: dict[str, Any]) -> bytes:
@@ -216,9 +205,7 @@ POD = {
         "name": "p",
         "labels": {"a": "b", "c": ""},
         "creationTimestamp": "2026-01-02T03:04:05Z",
-        "ownerReferences": [
-            {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "u", "controller": False},
-        ],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "u", "controller": False}],
     },
     "spec": {
         "activeDeadlineSeconds": 0,
@@ -227,9 +214,7 @@ POD = {
                 "name": "main",
                 "image": "web",
                 "ports": [{"containerPort": 80, "hostPort": 8080}],
-                "env": [
-                    {"name": "E", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": False}}}
-                ],
+                "env": [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": False}}}],
                 "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}},
                 "livenessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 3},
                 "readinessProbe": {"tcpSocket": {"port": 80}},

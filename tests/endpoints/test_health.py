@@ -45,9 +45,7 @@ class Reviews:
         self.asked.append(resource.kind)
         spec = obj.raw["spec"]
         if resource == TOKEN_REVIEWS:
-            name = {"scraper-token": "scraper", "stranger-token": "stranger", "admin-token": "admin"}.get(
-                spec["token"]
-            )
+            name = {"scraper-token": "scraper", "stranger-token": "stranger", "admin-token": "admin"}.get(spec["token"])
             groups = ["system:masters"] if name == "admin" else ["system:authenticated"]
             user = {"username": name, "groups": groups}
             return answer(obj, {"authenticated": True, "user": user} if name else {"authenticated": False})
@@ -72,9 +70,7 @@ class Sent:
 
     async def apply(self, text: str) -> PastConfiguration:
         error = "" if text.startswith("good") else "bad"
-        return PastConfiguration(
-            number=2, time=0.0, origin="request", generation=2, error=error, needs_restart=()
-        )
+        return PastConfiguration(number=2, time=0.0, origin="request", generation=2, error=error, needs_restart=())
 
 
 def answer(obj: Unstructured, status: dict[str, Any]) -> Unstructured:
@@ -96,9 +92,7 @@ class Served:
         self.blocked = False
         self.certificate = certificate or ServingCertificate()
         self.allow = always_allow if always_allow is not None else ("/healthz", "/readyz", "/livez")
-        health = Health(
-            {"healthz": (PING, Check("sick", lambda: self.sick)), "livez": (PING,), "readyz": (PING,)}
-        )
+        health = Health({"healthz": (PING, Check("sick", lambda: self.sick)), "livez": (PING,), "readyz": (PING,)})
         views: Any = SimpleNamespace(**dict.fromkeys(VIEWS, self._echo))
         configuration: Any = Sent()
         self.process = ProcessView(
@@ -215,8 +209,7 @@ def test_a_failing_check_is_named_and_its_reason_withheld(served):
 
 
 @pytest.mark.parametrize(
-    ("method", "body", "status"),
-    [("POST", None, 405), ("PUT", b"3", 405), ("DELETE", None, 405), ("GET", b"x", 413)],
+    ("method", "body", "status"), [("POST", None, 405), ("PUT", b"3", 405), ("DELETE", None, 405), ("GET", b"x", 413)]
 )
 def test_only_plain_reading_is_served(served, method, body, status):
     assert served.ask("/healthz", method=method, body=body)[0] == status
@@ -276,9 +269,7 @@ def test_each_path_reads_its_own_query_and_names_what_is_wrong_with_it(served, p
 
 
 def test_nothing_is_cached_by_others_and_types_are_not_guessed(served):
-    connection = http.client.HTTPSConnection(
-        "127.0.0.1", served.thread.port, context=ssl._create_unverified_context()
-    )
+    connection = http.client.HTTPSConnection("127.0.0.1", served.thread.port, context=ssl._create_unverified_context())
     with contextlib.closing(connection):
         connection.request("GET", "/healthz")
         response = connection.getresponse()
@@ -449,9 +440,7 @@ def test_a_configuration_is_taken_only_where_that_is_allowed(served):
 
 
 @pytest.mark.parametrize(("token", "status"), [("", 401), ("scraper-token", 403), ("admin-token", 200)])
-def test_who_changes_the_configuration_needs_the_verb_post_also_on_paths_that_are_open(
-    writable, token, status
-):
+def test_who_changes_the_configuration_needs_the_verb_post_also_on_paths_that_are_open(writable, token, status):
     assert writable.ask(CONFIGURATION)[0] == 200, "open to read"
     asked = writable.ask(CONFIGURATION, token, method="POST", body=b"good", content_type=YAML)
     assert asked[0] == status
@@ -471,22 +460,9 @@ def test_who_changes_the_configuration_needs_the_verb_post_also_on_paths_that_ar
         (f"{CONFIGURATION}/1", b"good", YAML, (405, "only GET")),
         ("/configz", b"good", YAML, (405, "only GET")),
     ],
-    ids=[
-        "applied",
-        "refused",
-        "checked",
-        "checked and refused",
-        "query",
-        "UTF-8",
-        "type",
-        "size",
-        "one",
-        "other",
-    ],
+    ids=["applied", "refused", "checked", "checked and refused", "query", "UTF-8", "type", "size", "one", "other"],
 )
-def test_a_configuration_that_is_sent_is_answered_with_what_became_of_it(
-    writable, path, body, content_type, expected
-):
+def test_a_configuration_that_is_sent_is_answered_with_what_became_of_it(writable, path, body, content_type, expected):
     status, text = writable.ask(path, "admin-token", method="POST", body=body, content_type=content_type)
     assert status == expected[0]
     assert expected[1] in text

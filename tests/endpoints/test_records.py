@@ -29,10 +29,7 @@ def cluster() -> Iterator[Cluster]:
 
 def test_an_unschedulable_pod_has_its_place_its_plugins_and_the_time_of_the_flush(cluster: Cluster) -> None:
     waiting = asked(cluster, "big")["waiting"]
-    assert (waiting["place"], waiting["plugins"]) == (
-        "unschedulable",
-        ["NodeResourcesFit", "NodeUnschedulable"],
-    )
+    assert (waiting["place"], waiting["plugins"]) == ("unschedulable", ["NodeResourcesFit", "NodeUnschedulable"])
     assert waiting["why"].startswith("Refused by NodeResourcesFit, NodeUnschedulable; waits for an event")
     assert waiting["until"] == pytest.approx(waiting["since"] + 300)
     assert abs(waiting["since"] - cluster.clock.wall()) < 2, "epoch seconds, as `started` of the records"
@@ -85,9 +82,7 @@ def test_pages_go_from_the_newest_records_to_the_oldest_and_meet_each_record_onc
     assert len(attempts) == 7
 
 
-def test_asking_again_shows_new_attempts_and_no_longer_those_that_the_ring_has_dropped(
-    cluster: Cluster,
-) -> None:
+def test_asking_again_shows_new_attempts_and_no_longer_those_that_the_ring_has_dropped(cluster: Cluster) -> None:
     asker = Asker(cluster)
 
     def attempts() -> list[int]:

@@ -28,11 +28,7 @@ def ask() -> Iterator[Asker]:
 def test_assumed_pods_are_on_their_nodes(ask):
     found = snapshots.read(b"".join(ask.snapshot()), "here")
     assert [node.name for node in found.objects[NODES]] == ["n"]
-    assert {pod.name: pod.spec.node_name for pod in found.objects[PODS]} == {
-        "small": "n",
-        "big": "",
-        "held": "n",
-    }
+    assert {pod.name: pod.spec.node_name for pod in found.objects[PODS]} == {"small": "n", "big": "", "held": "n"}
     assert ask.cluster.pod("held").spec.node_name == "", "it has not been bound"
 
 

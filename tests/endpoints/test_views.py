@@ -86,18 +86,9 @@ def test_the_queue_is_searched_by_place_reason_and_name(ask: Asker, query: str, 
 
 def test_an_unschedulable_pod_says_what_would_wake_it(ask: Asker) -> None:
     [pod] = ask.get("queue?search=big-1")["pods"]
-    assert (pod["place"], pod["plugins"], pod["priority"], pod["attempts"]) == (
-        "unschedulable",
-        FIT.split(","),
-        7,
-        1,
-    )
+    assert (pod["place"], pod["plugins"], pod["priority"], pod["attempts"]) == ("unschedulable", FIT.split(","), 7, 1)
     wakes = {each["plugin"]: each["events"] for each in pod["wakes"]}
-    assert wakes["NodeUnschedulable"] == [
-        "NodeAdd",
-        "NodeUpdateNodeTaint",
-        "PodUpdatePodToleration",
-    ]
+    assert wakes["NodeUnschedulable"] == ["NodeAdd", "NodeUpdateNodeTaint", "PodUpdatePodToleration"]
     assert {"NodeAdd", "NodeUpdateNodeAllocatable", "PodDelete"} <= set(wakes["NodeResourcesFit"])
 
 
@@ -243,9 +234,7 @@ def test_a_node_has_its_pods(ask: Asker) -> None:
     ]
     assert held["assumed"] is True
     small = ask.get(f"nodes/{ask.cluster.record('small').node}?limit=1&after=default/held")["pods"]
-    assert [(pod["pod"], pod["assumed"], pod["requests"]) for pod in small] == [
-        ("default/small", False, {"cpu": 1000})
-    ]
+    assert [(pod["pod"], pod["assumed"], pod["requests"]) for pod in small] == [("default/small", False, {"cpu": 1000})]
 
 
 def test_the_summary_counts_pods_and_the_attempts_of_the_last_minutes(ask: Asker) -> None:

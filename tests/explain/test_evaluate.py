@@ -24,14 +24,8 @@ NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memor
         ({"pod": POD, "args": [1]}, "input.args: expected an object of plugin names, got list"),
         ({"pod": POD, "nods": []}, "input.nods: unknown; known are namespaces, nodes"),
         ({"pod": {**POD, "spec": {"containers": 5}}}, "Pod default/p: spec.containers"),
-        (
-            {"pod": POD, "nodes": [{**NODE, "status": {"allocatable": {"cpu": "x"}}}]},
-            "Node n: status.allocatable",
-        ),
-        (
-            {"pod": POD, "args": {"NodeResourcesFit": {"scoringStrategy": {"type": "No"}}}},
-            "scoringStrategy.type",
-        ),
+        ({"pod": POD, "nodes": [{**NODE, "status": {"allocatable": {"cpu": "x"}}}]}, "Node n: status.allocatable"),
+        ({"pod": POD, "args": {"NodeResourcesFit": {"scoringStrategy": {"type": "No"}}}}, "scoringStrategy.type"),
     ],
 )
 def test_a_bad_case_says_what_is_wrong_with_it(given, error):
@@ -95,14 +89,8 @@ def test_a_single_feasible_node_has_a_total():
     ("priority", "expected"),
     [
         pytest.param(0, None, id="no priority"),
-        pytest.param(
-            10, {"code": "Success", "node": "a", "victims": ["low"]}, id="higher than a running pod"
-        ),
-        pytest.param(
-            -5,
-            None,
-            id="negative priority",
-        ),
+        pytest.param(10, {"code": "Success", "node": "a", "victims": ["low"]}, id="higher than a running pod"),
+        pytest.param(-5, None, id="negative priority"),
     ],
 )
 def test_preemption_is_tried_for_pods_with_a_priority(priority, expected):
@@ -113,9 +101,7 @@ def test_preemption_is_tried_for_pods_with_a_priority(priority, expected):
 
 
 def test_other_arguments_give_other_scores():
-    args = {
-        "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}
-    }
+    args = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}}
     nodes = [make_node("a", cpu="2"), make_node("b", cpu="8")]
     least, most = (
         evaluate(case(make_pod("p", cpu="1"), nodes, args=given))["plugins"]["NodeResourcesFit"]["score"]
@@ -142,9 +128,7 @@ def test_a_live_cluster_is_loaded_once_for_all_pods():
 def test_a_live_cluster_is_loaded_again_for_other_arguments():
     live = cluster([make_node("a", cpu="2"), make_node("b", cpu="8")])
     judge, pod = Evaluator(live=live), decoding.to_builtins(make_pod("p", cpu="1"))
-    args = {
-        "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}
-    }
+    args = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}}
     plain, packed, again = judge({"pod": pod}), judge({"pod": pod, "args": args}), judge({"pod": pod})
     assert plain == again
     assert plain["total"] != packed["total"]

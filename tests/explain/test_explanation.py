@@ -23,9 +23,7 @@ def test_every_plugin_is_asked_about_every_node():
     pod = make_pod("p", cpu="2")
     found = ask(load(nodes, [busy, pod]), pod, nodes=("gpu",))
     assert found.feasible == 0
-    assert found.message.startswith(
-        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu."
-    )
+    assert found.message.startswith("0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.")
     assert [(g.plugin, g.nodes, g.only) for g in found.groups] == [
         ("NodeResourcesFit", 3, 2),
         ("TaintToleration", 1, 0),
@@ -79,13 +77,7 @@ def test_candidates_for_preemption_have_victims_reprieves_and_violated_budgets()
             "pdbViolations": 0,
             "highestPriority": 0,
         },
-        {
-            "node": "b",
-            "victims": ["default/b-kept"],
-            "reprieved": [],
-            "pdbViolations": 1,
-            "highestPriority": 0,
-        },
+        {"node": "b", "victims": ["default/b-kept"], "reprieved": [], "pdbViolations": 1, "highestPriority": 0},
     ]
 
 
@@ -179,10 +171,7 @@ def test_the_first_remedy_makes_the_scheduler_place_the_pod(seed):
 def test_details_of_many_nodes_become_a_line_for_each_subject():
     cpu = [Detail("cpu", 2000, free, 2000 - free, "m") for free in (500, 1000)]
     taint = Detail("taint a:NoSchedule")
-    assert summary([[cpu[0], taint], [cpu[1]]]) == [
-        "cpu: 1 to 1500m short on 2 nodes",
-        "taint a:NoSchedule (1 node)",
-    ]
+    assert summary([[cpu[0], taint], [cpu[1]]]) == ["cpu: 1 to 1500m short on 2 nodes", "taint a:NoSchedule (1 node)"]
 
 
 def test_preemption_names_the_nodes_that_it_could_choose_from_those_that_cost_least_first():

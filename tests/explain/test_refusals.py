@@ -196,11 +196,7 @@ def test_a_node_shows_every_plugin_that_refuses_it_in_the_order_of_the_profile()
 
 
 def test_the_sole_reason_counts_nodes_that_nothing_else_refuses():
-    nodes = [
-        make_node("both", cpu="1", taints=GPU),
-        make_node("taint", taints=GPU),
-        make_node("cpu", cpu="1"),
-    ]
+    nodes = [make_node("both", cpu="1", taints=GPU), make_node("taint", taints=GPU), make_node("cpu", cpu="1")]
     pod = make_pod("p", cpu="2")
     groups = {group.plugin: group for group in ask(load(nodes, [pod]), pod).groups}
     assert {name: (group.nodes, group.only) for name, group in groups.items()} == {
@@ -239,32 +235,22 @@ def test_a_group_names_the_first_nodes_only():
     ("detail", "text"),
     [
         pytest.param(Detail("taint a:NoSchedule"), "taint a:NoSchedule", id="subject alone"),
-        pytest.param(
-            Detail("cpu", 2000, 1500, 500, "m"), "cpu: 2 requested, 1500m free (500m short)", id="cpu"
-        ),
+        pytest.param(Detail("cpu", 2000, 1500, 500, "m"), "cpu: 2 requested, 1500m free (500m short)", id="cpu"),
         pytest.param(
             Detail("memory", 1 << 31, 1 << 20, (1 << 31) - (1 << 20), "B"),
             "memory: 2Gi requested, 1Mi free (2Gi short)",
             id="rounded",
         ),
-        pytest.param(
-            Detail("pods", 1, 0, 1), "pods: 1 requested, 0 free (1 short)", id="a resource without unit"
-        ),
+        pytest.param(Detail("pods", 1, 0, 1), "pods: 1 requested, 0 free (1 short)", id="a resource without unit"),
         pytest.param(
             Detail("pods of PodGroup t/g", 3, 2, 1),
             "pods of PodGroup t/g: 3 required, 2 available (1 short)",
             id="a number of objects",
         ),
+        pytest.param(Detail("temperature", 70, 75, 5, "°C"), "temperature: limit 70, actual 75 (5 over)", id="limit"),
+        pytest.param(Detail("maxSkew 1", 1, 1, 1), "maxSkew 1: limit 1, actual 1 (1 over)", id="limit reached"),
         pytest.param(
-            Detail("temperature", 70, 75, 5, "°C"), "temperature: limit 70, actual 75 (5 over)", id="limit"
-        ),
-        pytest.param(
-            Detail("maxSkew 1", 1, 1, 1), "maxSkew 1: limit 1, actual 1 (1 over)", id="limit reached"
-        ),
-        pytest.param(
-            Detail("anti-affinity", 0, 2, 2, "", ("t/a", "t/b")),
-            "anti-affinity: 2 conflicting (t/a, t/b)",
-            id="none",
+            Detail("anti-affinity", 0, 2, 2, "", ("t/a", "t/b")), "anti-affinity: 2 conflicting (t/a, t/b)", id="none"
         ),
         pytest.param(Detail("port 80", pods=("t/a",)), "port 80: in use by t/a", id="pods alone"),
         pytest.param(Detail("label x", there="hdd"), "label x: found hdd", id="a value"),
@@ -287,19 +273,13 @@ def test_a_detail_is_one_phrase(detail, text):
         pytest.param([], [], id="nothing"),
         pytest.param([[Detail("cpu", 2, 1, 1)]], ["cpu: 2 requested, 1 free (1 short)"], id="one node"),
         pytest.param(
-            [[Detail("cpu", 2, 1, 1)], [Detail("cpu", 2, 1, 1)]],
-            ["cpu: 1 short on 2 nodes"],
-            id="equal figures",
+            [[Detail("cpu", 2, 1, 1)], [Detail("cpu", 2, 1, 1)]], ["cpu: 1 short on 2 nodes"], id="equal figures"
         ),
         pytest.param(
-            [[Detail("cpu", 9, 1, 8)], [Detail("cpu", 9, 4, 5)]],
-            ["cpu: 5 to 8 short on 2 nodes"],
-            id="a range",
+            [[Detail("cpu", 9, 1, 8)], [Detail("cpu", 9, 4, 5)]], ["cpu: 5 to 8 short on 2 nodes"], id="a range"
         ),
         pytest.param(
-            [[Detail("skew", 1, 3, 2)], [Detail("skew", 1, 2, 1)]],
-            ["skew: 1 to 2 over on 2 nodes"],
-            id="a limit",
+            [[Detail("skew", 1, 3, 2)], [Detail("skew", 1, 2, 1)]], ["skew: 1 to 2 over on 2 nodes"], id="a limit"
         ),
         pytest.param(
             [[Detail("taint a")], [Detail("taint b"), Detail("taint a")]],

@@ -95,9 +95,7 @@ def test_a_missing_profile_is_an_error_that_names_the_profiles():
         pytest.param([], "", id="no pods"),
         pytest.param([make_pod("other")], "", id="another name"),
         pytest.param(
-            [make_pod("web", namespace="team")],
-            "; found team/web: select the namespace with -n",
-            id="elsewhere",
+            [make_pod("web", namespace="team")], "; found team/web: select the namespace with -n", id="elsewhere"
         ),
         pytest.param(
             [make_pod("web", namespace=f"t{i}") for i in range(5)],

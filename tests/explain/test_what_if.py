@@ -26,10 +26,7 @@ def workload(kind: str = "Deployment", replicas: int = 2, cpu: str = "1", **spec
         "spec": {
             number: replicas,
             "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [container], **spec},
-            },
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container], **spec}},
         },
     }
 
@@ -144,11 +141,7 @@ def test_a_pod_is_placed_under_its_own_name_or_numbered():
 
 
 def test_a_pod_without_a_name_gets_one_from_generate_name():
-    manifest = {
-        "kind": "Pod",
-        "metadata": {"generateName": "job-", "namespace": "team"},
-        "spec": {"containers": []},
-    }
+    manifest = {"kind": "Pod", "metadata": {"generateName": "job-", "namespace": "team"}, "spec": {"containers": []}}
     with copy(cluster()) as tried:
         tried.add([manifest])
         assert list(tried.settle().placed) == ["team/job-0"]
@@ -167,12 +160,7 @@ def test_names_that_are_taken_are_left_alone():
 
 
 def test_other_objects_are_added_too():
-    high = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "high"},
-        "value": 1000,
-    }
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
     low = [make_pod(f"low-{i}", cpu="2", node=f"n{i}") for i in range(2)]
     with copy(cluster(*low)) as tried:
         tried.add([high, workload(replicas=1, cpu="2", priorityClassName="high")])
@@ -183,12 +171,7 @@ def test_other_objects_are_added_too():
 
 def test_a_node_of_a_manifest_takes_pods():
     amounts = {"cpu": "8", "memory": "8Gi", "pods": "10"}
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "big"},
-        "status": {"allocatable": amounts},
-    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "big"}, "status": {"allocatable": amounts}}
     with copy(cluster()) as tried:
         tried.add([node, workload(replicas=1, cpu="4")])
         assert tried.settle().placed == {"default/web-0": "big"}

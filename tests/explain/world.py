@@ -29,9 +29,7 @@ def cluster(nodes: Iterable[Node], pods: Iterable[Pod] = (), *others: Any) -> Cl
     return ClusterObjects({**objects, PODS: list(pods)})
 
 
-def load(
-    nodes: Iterable[Node], pods: Iterable[Pod] = (), *others: Any, by: Configuration = DEFAULT
-) -> QuestionEngine:
+def load(nodes: Iterable[Node], pods: Iterable[Pod] = (), *others: Any, by: Configuration = DEFAULT) -> QuestionEngine:
     """An engine that holds these objects."""
     return question_engine(by, cluster(nodes, pods, *others).changes())
 

@@ -157,9 +157,7 @@ async def endless(connection: Connection) -> None:
 
 async def announced(connection: Connection) -> None:
     await connection.request()
-    await connection.send(
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2000000000\r\n\r\n"
-    )
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2000000000\r\n\r\n")
     await asyncio.sleep(5)
 
 

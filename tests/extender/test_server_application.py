@@ -58,11 +58,7 @@ QUESTION = msgspec.json.encode(by_names("a", "b"))
         ("filter", b'{"Pod":{},"Nodes":{"items":[{}]}}', "Nodes.items[0]: Object missing required field"),
         ("prioritize", b'{"Pod":{},"Nodes":[]}', "at `$.Nodes`"),
         ("preempt", b'{"Pod":{}}', "NodeNameToMetaVictims: expected UIDs of victims by node there"),
-        (
-            "preempt",
-            b'{"Pod":{},"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":1}]}}}',
-            "Expected `str`, got `int`",
-        ),
+        ("preempt", b'{"Pod":{},"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":1}]}}}', "Expected `str`, got `int`"),
     ],
 )
 def test_f13_a_request_that_is_not_as_agreed_gets_400_and_the_field(verb, body, text):

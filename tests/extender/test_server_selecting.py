@@ -100,8 +100,7 @@ def test_default_plugins_are_left_out_unless_asked_for():
 
 def test_points_that_are_never_called_are_named():
     assert served_of(Both).warnings == (
-        'plugin "Both": kube-scheduler does not ask extenders at reserve, permit; '
-        "what it does there is left out",
+        'plugin "Both": kube-scheduler does not ask extenders at reserve, permit; what it does there is left out',
     )
     (warning,) = served_of(Filtering, Preparing).warnings
     assert warning.startswith('plugin "Preparing": kube-scheduler does not ask extenders at preScore')

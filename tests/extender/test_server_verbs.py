@@ -119,10 +119,7 @@ def test_filter_answers_names_with_names_and_texts():
 
 
 def test_filter_answers_nodes_with_the_very_nodes_that_were_sent():
-    sent = [
-        b'{"spec":{"x" : [1,2.50, null]}, "metadata":{"name":"%b","odd":{}}}' % name
-        for name in (b"yes", b"no")
-    ]
+    sent = [b'{"spec":{"x" : [1,2.50, null]}, "metadata":{"name":"%b","odd":{}}}' % name for name in (b"yes", b"no")]
     body = b'{"Pod":%b,"NodeNames":null,"Nodes":{"metadata":{},"items":[%b]}}' % (
         msgspec.json.encode(POD), b",".join(sent),
     )  # fmt: skip
@@ -175,24 +172,15 @@ def pre_filtering(answer):
     ("answer", "expected"),
     [
         (Status.unschedulable("later"), {"FailedNodes": {"a": "Early: later", "b": "Early: later"}}),
-        (
-            Status.unresolvable("no way"),
-            {"FailedAndUnresolvableNodes": {"a": "Early: no way", "b": "Early: no way"}},
-        ),
+        (Status.unresolvable("no way"), {"FailedAndUnresolvableNodes": {"a": "Early: no way", "b": "Early: no way"}}),
         (
             PreFilterResult(frozenset({"b", "c"})),
-            {
-                "NodeNames": ["b"],
-                "FailedAndUnresolvableNodes": {"a": "node(s) didn't satisfy plugin(s) [Early]"},
-            },
+            {"NodeNames": ["b"], "FailedAndUnresolvableNodes": {"a": "node(s) didn't satisfy plugin(s) [Early]"}},
         ),
         (Status.skip(), {"NodeNames": ["a", "b"]}),
         (
             RuntimeError("torn"),
-            {
-                "NodeNames": None,
-                "Error": 'running PreFilter plugin "Early": pod "default/p": RuntimeError: torn',
-            },
+            {"NodeNames": None, "Error": 'running PreFilter plugin "Early": pod "default/p": RuntimeError: torn'},
         ),
     ],
     ids=["refused", "unresolvable", "narrowed", "skipped", "broken"],
@@ -218,10 +206,7 @@ def test_what_the_watch_has_shown_counts_in_the_next_request():
         assert extended.answer("filter", by_names("a", "b"))["NodeNames"] == ["b"]
 
 
-RANKS = [
-    make_node(name, labels={"rank": rank})
-    for name, rank in zip("abcd", ("0", "44", "45", "100"), strict=True)
-]
+RANKS = [make_node(name, labels={"rank": rank}) for name, rank in zip("abcd", ("0", "44", "45", "100"), strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -266,15 +251,12 @@ def victims(**by_node):
         "Pod": POD,
         "NodeNameToVictims": None,
         "NodeNameToMetaVictims": {
-            node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": 2}
-            for node, uids in by_node.items()
+            node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": 2} for node, uids in by_node.items()
         },
     }
 
 
-RUNNING = [
-    make_pod(f"{node}{number}", node=node, uid=f"{node}{number}") for node in "abc" for number in (1, 2)
-]
+RUNNING = [make_pod(f"{node}{number}", node=node, uid=f"{node}{number}") for node in "abc" for number in (1, 2)]
 
 
 def test_preempt_keeps_the_nodes_on_which_the_pod_fits_without_the_victims():

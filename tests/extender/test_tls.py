@@ -95,6 +95,5 @@ REFUSED = [
 def test_what_cannot_be_connected_is_refused_at_the_start(fields, message):
     with pytest.raises(CredentialsError, match=rf"^(extenders\[1\]|/none).*{message}|{message}"):
         make_extenders(
-            [Extender(url_prefix="http://x"), Extender(**{"url_prefix": "https://x", **fields})],
-            SystemClock(),
+            [Extender(url_prefix="http://x"), Extender(**{"url_prefix": "https://x", **fields})], SystemClock()
         )

@@ -111,15 +111,11 @@ def test_an_answer_to_filter(answer, names_only, expected):
 
 
 WRONG = [
-    pytest.param(
-        '{"NodeNames": ["a", "z\\u0007"]}', 'node "z\\x07" is not found in the input node list', id="F1"
-    ),
+    pytest.param('{"NodeNames": ["a", "z\\u0007"]}', 'node "z\\x07" is not found in the input node list', id="F1"),
     pytest.param('{"Error": "no\\u001b[31m way"}', "no\\x1b[31m way", id="an error of its own"),
     pytest.param("[]", "answer is not as agreed: Expected `object | null`, got `array`", id="a list"),
     pytest.param(
-        '{"NodeNames": "a"}',
-        "Expected `array | null`, got `str` - at `$.NodeNames`",
-        id="a string for a list",
+        '{"NodeNames": "a"}', "Expected `array | null`, got `str` - at `$.NodeNames`", id="a string for a list"
     ),
     pytest.param('{"NodeNames": [1]}', "Expected `str`, got `int`", id="numbers for names"),
     pytest.param(
@@ -155,9 +151,7 @@ def test_an_answer_to_prioritize(answer, expected):
     assert wire.host_priorities(answer.encode()) == expected
 
 
-@pytest.mark.parametrize(
-    "score", ["-1", "11", "1000000000000000000", "9.9", "NaN", "true", '"9"', "1" * 5000]
-)
+@pytest.mark.parametrize("score", ["-1", "11", "1000000000000000000", "9.9", "NaN", "true", '"9"', "1" * 5000])
 def test_f5_scores_are_integers_from_0_to_10(score):
     with pytest.raises(ExtenderError, match="not as agreed"):
         wire.host_priorities(f'[{{"Host": "b", "Score": 1}}, {{"Host": "a", "Score": {score}}}]'.encode())
@@ -212,12 +206,7 @@ def test_an_answer_to_bind():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("short", "short"),
-        ("x" * 300, "x" * 256 + "..."),
-        ("a\nb", "a\\nb"),
-        ("\n" * 200, "\\n" * 200),
-    ],
+    [("short", "short"), ("x" * 300, "x" * 256 + "..."), ("a\nb", "a\\nb"), ("\n" * 200, "\\n" * 200)],
 )
 def test_texts_are_short_and_on_one_line(text, expected):
     assert wire.shown(text) == expected
@@ -227,9 +216,7 @@ KEYS = st.sampled_from(
     ["NodeNames", "nodenames", "Nodes", "items", "metadata", "name", "Error", "FailedNodes", "Host", "Score",
      "NodeNameToMetaVictims", "Pods", "UID", "NumPDBViolations", "a", "b"]
 )  # fmt: skip
-LEAVES = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", "z", "1", "\x00"])
-)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", "z", "1", "\x00"])
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=12)
 
 

@@ -128,9 +128,7 @@ def test_a5_chunks_of_any_size(sizes):
         cluster.transport.cut(quietly=True)
         cluster.spoil(wire.split(*sizes), watch=True, times=None)
         label = {"name": "höchste-Ebene-日本-🚢"}
-        cluster.add(
-            make_node("a", annotations=label), *(make_pod(f"p{i}", annotations=label) for i in range(5))
-        )
+        cluster.add(make_node("a", annotations=label), *(make_pod(f"p{i}", annotations=label) for i in range(5)))
         cluster.settle(5)
         assert len(cluster.bound()) == 5
         node = cluster.scheduler.informers.informers[NODES].objects["a"]
@@ -139,13 +137,7 @@ def test_a5_chunks_of_any_size(sizes):
 
 
 GONE = json.dumps(
-    {
-        "kind": "Status",
-        "status": "Failure",
-        "code": 410,
-        "reason": "Expired",
-        "message": "too old resource version",
-    }
+    {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old resource version"}
 ).encode()
 GONE_LINE = b'{"type":"ERROR","object":' + GONE + b"}\n"
 
@@ -199,9 +191,7 @@ def test_a9_a_replica_that_lags_behind(streaming):
         "code": 504,
         "reason": "Timeout",
         "message": "Too large resource version: 99, current: 7",
-        "details": {
-            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-        },
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
     }
     with a_cluster(streaming=streaming) as cluster:
         cluster.spoil(wire.answer(504, json.dumps(too_large).encode()), **is_watch_of("nodes"))

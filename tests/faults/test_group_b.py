@@ -99,8 +99,7 @@ def test_b4_gated_meanwhile():
     """A gate cannot be added to a pod, but another server may know of one that our watch has not shown."""
     with HttpCluster() as cluster:
         refusal = (
-            b'{"kind":"Status","code":409,"reason":"Conflict",'
-            b'"message":"pod p has non-empty .spec.schedulingGates"}'
+            b'{"kind":"Status","code":409,"reason":"Conflict","message":"pod p has non-empty .spec.schedulingGates"}'
         )
         cluster.spoil(wire.answer(409, refusal), method="POST", path="/binding")
         cluster.add(*TWO, make_pod("p"))
@@ -291,9 +290,7 @@ def test_b14_the_node_goes_between_decision_and_bind(change):
 
 def test_b14_a_pod_that_tolerates_the_cordon_is_bound_all_the_same():
     with HttpCluster(plugins=[Slow], config=with_plugin("Slow")) as cluster:
-        tolerant = make_pod(
-            "p", tolerations=[Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")]
-        )
+        tolerant = make_pod("p", tolerations=[Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")])
         cluster.add(make_node("a"), tolerant)
         cluster.settle(1)
         cluster.cordon("a")

@@ -26,9 +26,7 @@ TOKEN, HOST = "test-token", "127.0.0.1:6443"
 class HttpCluster(Cluster):
     """A `Cluster` whose scheduler speaks HTTP. `wire` is where bytes go wrong."""
 
-    def __init__(
-        self, *, streaming: bool = True, qps: float = 5000.0, burst: int = 5000, **options: Any
-    ) -> None:
+    def __init__(self, *, streaming: bool = True, qps: float = 5000.0, burst: int = 5000, **options: Any) -> None:
         self.wire = WireFaults(random.Random(options.get("seed", 0)))
         self._streaming = streaming
         self._rate = qps, burst
@@ -74,9 +72,7 @@ class HttpCluster(Cluster):
         """Hits the requests that fit with an effect; see WireFault."""
         return self.wire.add(WireFault(effect, **which))
 
-    def sent(
-        self, method: str = "", path: str = "", watch: bool | None = None, since: float = 0.0
-    ) -> list[Sent]:
+    def sent(self, method: str = "", path: str = "", watch: bool | None = None, since: float = 0.0) -> list[Sent]:
         fault = WireFault(Effect(), method=method, path=path, watch=watch)
         return [sent for sent in self.wire.log if sent.time >= since and fault.fits(sent.request)]
 

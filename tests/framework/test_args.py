@@ -20,11 +20,7 @@ class Args(PluginArgs):
     zones: tuple[str, ...] = ()
 
     def completed(self, context: ArgsContext) -> Args:
-        return (
-            self
-            if "zones" in context.written
-            else Args(label=self.label, max_pods=self.max_pods, zones=("a",))
-        )
+        return self if "zones" in context.written else Args(label=self.label, max_pods=self.max_pods, zones=("a",))
 
     def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
         if not self.label:
@@ -65,8 +61,7 @@ def test_all_mistakes_are_reported_at_once_with_their_place():
     args = "profiles[0].pluginConfig[1].args"
     assert str(caught.value).splitlines() == [
         "scheduler.yaml: 5 problems",
-        "  profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 101: "
-        "not in valid range [0, 100]",
+        "  profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]",
         f'  {args}.racks: unknown field "racks"',
         f"  {args}.zones: expected a list, got an integer",
         f"  {args}.label: Required value: the label that names a rack",
@@ -110,6 +105,4 @@ def test_a_rule_that_breaks_is_a_problem_with_its_place():
     with pytest.raises(ConfigError) as caught:
         load(rack("{limit: 1}").replace("101", "1"), {"NodeRack": Broken})
     (problem,) = caught.value.problems
-    assert str(problem) == (
-        "profiles[0].pluginConfig[1].args: checking these arguments raised KeyError: 'NoSuchGate'"
-    )
+    assert str(problem) == ("profiles[0].pluginConfig[1].args: checking these arguments raised KeyError: 'NoSuchGate'")

@@ -63,9 +63,7 @@ def test_a_deletion_in_a_clone_leaves_the_parent_alone():
 @pytest.mark.parametrize(
     ("make", "change", "look"),
     [
-        pytest.param(
-            lambda: Counts(x=1), lambda v: v.counts.update(x=2), lambda v: v.counts, id="by its own clone()"
-        ),
+        pytest.param(lambda: Counts(x=1), lambda v: v.counts.update(x=2), lambda v: v.counts, id="by its own clone()"),
         pytest.param(lambda: {"x": 1}, lambda v: v.update(x=2), dict, id="by a shallow copy"),
     ],
 )
@@ -109,10 +107,7 @@ def test_skips_are_taken_over_and_then_separate():
 KEYS = ("a", "b", "c")
 steps = st.lists(
     st.tuples(
-        st.integers(0, 3),
-        st.sampled_from(("write", "delete", "own", "clone")),
-        st.sampled_from(KEYS),
-        st.integers(),
+        st.integers(0, 3), st.sampled_from(("write", "delete", "own", "clone")), st.sampled_from(KEYS), st.integers()
     ),
     max_size=30,
 )

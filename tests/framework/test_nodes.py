@@ -68,15 +68,11 @@ LABELS = [
     pytest.param(lambda n: n.has_label("size"), [True, True, True], id="has the label"),
     pytest.param(lambda n: n.has_label("no/such"), [False] * 3, id="a label that nobody has"),
     pytest.param(lambda n: n.label_equals("size", "big"), [False, False, True], id="one value"),
-    pytest.param(
-        lambda n: n.label_equals("size", "1", "3", "none"), [True, True, False], id="several values"
-    ),
+    pytest.param(lambda n: n.label_equals("size", "1", "3", "none"), [True, True, False], id="several values"),
     pytest.param(lambda n: n.label_equals("size"), [False] * 3, id="no value"),
     pytest.param(lambda n: n.label_equals("size", "none"), [False] * 3, id="a value that nobody has"),
     pytest.param(lambda n: n.label_numbers("size") > 2, [False, True, False], id="as numbers, NaN for text"),
-    pytest.param(
-        lambda n: n.named("d", "a", "b", "zz"), [True, False, True], id="by name, unknown ones ignored"
-    ),
+    pytest.param(lambda n: n.named("d", "a", "b", "zz"), [True, False, True], id="by name, unknown ones ignored"),
     pytest.param(lambda n: n.named(), [False] * 3, id="by no name"),
 ]
 

@@ -10,9 +10,7 @@ from moorage.framework.status import SUCCESS
 ANSWERS = [
     pytest.param(Status.success(), Code.SUCCESS, (), id="success"),
     pytest.param(Status.error("broken"), Code.ERROR, ("broken",), id="error"),
-    pytest.param(
-        Status.unschedulable("a", "b"), Code.UNSCHEDULABLE, ("a", "b"), id="refused for two reasons"
-    ),
+    pytest.param(Status.unschedulable("a", "b"), Code.UNSCHEDULABLE, ("a", "b"), id="refused for two reasons"),
     pytest.param(
         Status.unschedulable("a", resolvable=False),
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE,

@@ -113,12 +113,7 @@ def test_a_record_is_json():
     refusal = {"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}
     assert shown["refusals"] == [{**refusal, "nodeNames": ["a", "c"]}]
     assert record.to_dict(names=1)["refusals"] == [{**refusal, "nodeNames": ["a"]}]
-    assert shown["scores"][0]["plugins"][0] == {
-        "plugin": "Taint",
-        "raw": 0,
-        "normalized": 100,
-        "weighted": 300,
-    }
+    assert shown["scores"][0]["plugins"][0] == {"plugin": "Taint", "raw": 0, "normalized": 100, "weighted": 300}
     assert (shown["attempt"], shown["margin"]) == (2, 5)
 
 

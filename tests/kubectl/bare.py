@@ -55,11 +55,7 @@ class BareServer:
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             store.create(resources.NAMESPACES, {"metadata": {"name": name}})
         registrar = Registrar(store, catalog, time.time, self._loop.call_soon)
-        token, signer, authority = (
-            new_token(),
-            TokenSigner(b"secret" * 6, time.time),
-            Authority.new(time.time()),
-        )
+        token, signer, authority = (new_token(), TokenSigner(b"secret" * 6, time.time), Authority.new(time.time()))
         app = ApiServer(
             store,
             catalog,

@@ -36,17 +36,9 @@ OBJECTS: list[dict[str, Any]] = [
     pod("failed", nodeName="full", restartPolicy="Never"),
     pod("evicted", nodeName="full"),
     pod("gated", schedulingGates=[{"name": "example.io/gate"}]),
-    pod(
-        "starting", nodeName="full", initContainers=[{"name": "i", "image": "x"}, {"name": "j", "image": "x"}]
-    ),
-    pod(
-        "sidecar",
-        nodeName="full",
-        initContainers=[{"name": "s", "image": "x", "restartPolicy": "Always"}],
-    ),
-    named(
-        "Service", "headless", spec={"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
-    ),
+    pod("starting", nodeName="full", initContainers=[{"name": "i", "image": "x"}, {"name": "j", "image": "x"}]),
+    pod("sidecar", nodeName="full", initContainers=[{"name": "s", "image": "x", "restartPolicy": "Always"}]),
+    named("Service", "headless", spec={"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}),
     named("Service", "outside", spec={"type": "ExternalName", "externalName": "example.com"}),
     named("ConfigMap", "settings", data={"a": "1", "b": "2"}),
     named("Secret", "secret", stringData={"a": "1"}),
@@ -55,9 +47,7 @@ OBJECTS: list[dict[str, Any]] = [
     named("LimitRange", "limits", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]}),
     named("Endpoints", "web", subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]),
     named("PodTemplate", "template", template=TEMPLATE),
-    named(
-        "ReplicationController", "rc", spec={"replicas": 2, "selector": {"app": "web"}, "template": TEMPLATE}
-    ),
+    named("ReplicationController", "rc", spec={"replicas": 2, "selector": {"app": "web"}, "template": TEMPLATE}),
     named(
         "PersistentVolume",
         "volume",
@@ -102,11 +92,7 @@ OBJECTS: list[dict[str, Any]] = [
         spec={
             "schedule": "*/5 * * * *",
             "jobTemplate": {
-                "spec": {
-                    "template": {
-                        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}
-                    }
-                }
+                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}}
             },
         },
     ),
@@ -126,19 +112,13 @@ OBJECTS: list[dict[str, Any]] = [
         "storage.k8s.io/v1",
         spec={"attachRequired": False, "volumeLifecycleModes": ["Persistent"]},
     ),
-    named(
-        "CSINode", "full", "storage.k8s.io/v1", spec={"drivers": [{"name": "disk.example.io", "nodeID": "n"}]}
-    ),
+    named("CSINode", "full", "storage.k8s.io/v1", spec={"drivers": [{"name": "disk.example.io", "nodeID": "n"}]}),
     named("CSIStorageCapacity", "room", "storage.k8s.io/v1", storageClassName="slow", capacity="10Gi"),
     named(
         "VolumeAttachment",
         "attached",
         "storage.k8s.io/v1",
-        spec={
-            "attacher": "disk.example.io",
-            "nodeName": "full",
-            "source": {"persistentVolumeName": "volume"},
-        },
+        spec={"attacher": "disk.example.io", "nodeName": "full", "source": {"persistentVolumeName": "volume"}},
     ),
     named("Lease", "lease", "coordination.k8s.io/v1", spec={"holderIdentity": "me"}),
     named(
@@ -178,12 +158,7 @@ OBJECTS: list[dict[str, Any]] = [
             ]
         },
     ),
-    named(
-        "NetworkPolicy",
-        "closed",
-        "networking.k8s.io/v1",
-        spec={"podSelector": {"matchLabels": {"app": "web"}}},
-    ),
+    named("NetworkPolicy", "closed", "networking.k8s.io/v1", spec={"podSelector": {"matchLabels": {"app": "web"}}}),
     named(
         "EndpointSlice",
         "slice",

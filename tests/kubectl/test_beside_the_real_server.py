@@ -66,9 +66,7 @@ def seen(kubectl: Kubectl, *args: str, stdin: str = "", without: str = "\0") -> 
 def test_tables(both, kind):
     ours, real = both
     own = OWN.get(kind, "\0")
-    assert seen(ours, "get", kind, "-o", "wide", without=own) == seen(
-        real, "get", kind, "-o", "wide", without=own
-    )
+    assert seen(ours, "get", kind, "-o", "wide", without=own) == seen(real, "get", kind, "-o", "wide", without=own)
 
 
 def test_every_kind_that_is_served_is_served_the_same(both):

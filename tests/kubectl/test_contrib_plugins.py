@@ -124,9 +124,7 @@ def wait_for_measurements(kubectl: Kubectl, process: MoorageProcess) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=IDS)
-def test_a_pod_goes_where_the_plugin_says_and_elsewhere_without_it(
-    embedded: Embedded, scenario: Scenario
-) -> None:
+def test_a_pod_goes_where_the_plugin_says_and_elsewhere_without_it(embedded: Embedded, scenario: Scenario) -> None:
     scenario.check(embedded)
 
 

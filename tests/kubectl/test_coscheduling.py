@@ -40,14 +40,10 @@ def test_a_job_that_fits_in_part_waits_as_a_whole_and_says_why(batch: Kubectl) -
     batch("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io")
     batch("apply", "-f", str(EXAMPLE / "gang.yaml"))
     header = r"NAME +PHASE +MINMEMBER +RUNNING +SUCCEEDED +FAILED +AGE +WAITING FOR\n"
-    waiting = (
-        r"train +Scheduling +3 +0 +0 +0 +\S+ +PodGroup default/train does not fit: 2 of 3 members have a node"
-    )
+    waiting = r"train +Scheduling +3 +0 +0 +0 +\S+ +PodGroup default/train does not fit: 2 of 3 members have a node"
     eventually(lambda: batch("get", "pg"), header + waiting)
     assert not re.search(r"Running|ContainerCreating", batch("get", "pods"))
-    eventually(
-        lambda: batch("get", "events"), r"FailedScheduling +pod/train-\S+ .*PodGroup default/train does"
-    )
+    eventually(lambda: batch("get", "events"), r"FailedScheduling +pod/train-\S+ .*PodGroup default/train does")
     batch("uncordon", "node-1")
     eventually(lambda: batch("get", "pg", "train"), r"train +(Running|Finished) +3 ")
     batch("wait", "--for=condition=Complete", "job/train", "--timeout=30s")

@@ -22,13 +22,9 @@ def test_api_resources(admin):
 
 def test_api_versions(admin):
     versions = admin("api-versions").split()
-    assert {
-        "v1",
-        "apps/v1",
-        "events.k8s.io/v1",
-        "metrics.k8s.io/v1beta1",
-        "scheduling.k8s.io/v1alpha2",
-    } <= set(versions)
+    assert {"v1", "apps/v1", "events.k8s.io/v1", "metrics.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"} <= set(
+        versions
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,9 +80,7 @@ def test_every_kubectl_there_is_works(programs, cluster, home):
         manifest = DEPLOYMENT.replace("name: web", f"name: app-{index}")
         assert "created" in kubectl("apply", "-f", "-", stdin=manifest)
         assert "configured" in kubectl("apply", "-f", "-", stdin=manifest.replace("web:1", "web:2"))
-        assert "unknown field" in kubectl.refused(
-            "apply", "-f", "-", stdin=manifest.replace("replicas", "replica")
-        )
+        assert "unknown field" in kubectl.refused("apply", "-f", "-", stdin=manifest.replace("replicas", "replica"))
         kubectl("rollout", "status", f"deployment/app-{index}", "--timeout=20s")
         assert "DESCRIPTION" in kubectl("explain", "deployment.spec")
         assert kubectl("auth", "can-i", "list", "nodes") == "yes\n"
@@ -111,9 +105,7 @@ def widgets(admin: Kubectl, cluster: Cluster) -> Iterator[Kubectl]:
 def test_custom_objects_are_like_others(widgets):
     assert widgets("apply", "-f", "-", stdin=WIDGET) == "widget.example.io/first created\n"
     assert widgets("apply", "-f", "-", stdin=WIDGET) == "widget.example.io/first unchanged\n"
-    assert (
-        widgets("apply", "-f", "-", stdin=WIDGET.replace("3", "4")) == "widget.example.io/first configured\n"
-    )
+    assert widgets("apply", "-f", "-", stdin=WIDGET.replace("3", "4")) == "widget.example.io/first configured\n"
     header, row = widgets.run("get", "wd").rows()
     assert header == ["NAME", "SIZE", "AGE"]
     assert row[:2] == ["first", "4"]
@@ -136,10 +128,7 @@ def test_custom_objects_are_like_others(widgets):
         ),
         (WIDGET.replace("size: 3", "size: -1"), "spec.size in body should be greater than or equal to 0"),
         (WIDGET.replace("size: 3", "mode: fast"), "spec.size: Required value"),
-        (
-            WIDGET.replace("size: 3", "size: 3, mode: odd"),
-            'Unsupported value: "odd": supported values: "fast", "slow"',
-        ),
+        (WIDGET.replace("size: 3", "size: 3, mode: odd"), 'Unsupported value: "odd": supported values: "fast", "slow"'),
         (WIDGET.replace("size: 3", "size: 3, sise: 3"), 'strict decoding error: unknown field "spec.sise"'),
     ],
     ids=["type", "range", "required", "enum", "unknown"],

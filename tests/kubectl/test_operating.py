@@ -58,12 +58,7 @@ def test_delete_all_of_a_kind_and_by_label(kubectl):
 
 
 def test_delete_waits_for_finalizers(kubectl):
-    kubectl(
-        "apply",
-        "-f",
-        "-",
-        stdin=CONFIG_MAP.replace("name: settings", "name: s, finalizers: [example.io/wait]"),
-    )
+    kubectl("apply", "-f", "-", stdin=CONFIG_MAP.replace("name: settings", "name: s, finalizers: [example.io/wait]"))
     kubectl("delete", "configmap", "s", "--wait=false")
     assert kubectl("get", "cm", "s", "-o", "jsonpath={.metadata.deletionTimestamp}")
     kubectl("patch", "cm", "s", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
@@ -103,10 +98,7 @@ def test_scale(web):
     assert web("scale", "deployment", "web", "--replicas=3") == "deployment.apps/web scaled\n"
     web("rollout", "status", "deployment/web", "--timeout=20s")
     assert web.run("get", "deploy").rows()[1][1] == "3/3"
-    assert (
-        "expected replicas"
-        in web.refused("scale", "deploy", "web", "--current-replicas=9", "--replicas=1").lower()
-    )
+    assert "expected replicas" in web.refused("scale", "deploy", "web", "--current-replicas=9", "--replicas=1").lower()
     web("scale", "deployment/web", "--replicas=0")
     web.until(lambda out: not out, "get", "pods", "-o", "name")
 
@@ -139,9 +131,7 @@ def test_pause_and_resume(web):
 
 def test_wait(web):
     assert "condition met" in web("wait", "--for=condition=Available", "deployment/web", "--timeout=20s")
-    assert "condition met" in web(
-        "wait", "--for=jsonpath={.status.readyReplicas}=2", "deploy/web", "--timeout=20s"
-    )
+    assert "condition met" in web("wait", "--for=jsonpath={.status.readyReplicas}=2", "deploy/web", "--timeout=20s")
     assert "timed out" in web.refused("wait", "--for=condition=Nothing", "deploy/web", "--timeout=1s")
     pod = names(web, "pods")[0]
     web("delete", pod, "--wait=false")
@@ -178,9 +168,7 @@ def test_taint(admin):
 def test_drain(web, admin):
     node = web("get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
     try:
-        out = admin(
-            "drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=20s"
-        )
+        out = admin("drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=20s")
         assert f"evicting pod {web.namespace}/web-" in out + admin.namespace or "evicted" in out
         assert out.endswith(f"node/{node} drained\n")
         web("rollout", "status", "deployment/web", "--timeout=20s")

@@ -67,19 +67,10 @@ def test_other_forms_of_output(web):
 
 def test_selectors(web):
     assert len(web.run("get", "pods", "-l", "app=web").rows()) == 3
-    assert (
-        web.run("get", "pods", "-l", "app!=web").err == f"No resources found in {web.namespace} namespace.\n"
-    )
-    assert (
-        len(
-            web.run("get", "pods", "-l", "app in (web,db)", "--field-selector", "status.phase=Running").rows()
-        )
-        == 3
-    )
+    assert web.run("get", "pods", "-l", "app!=web").err == f"No resources found in {web.namespace} namespace.\n"
+    assert len(web.run("get", "pods", "-l", "app in (web,db)", "--field-selector", "status.phase=Running").rows()) == 3
     assert web.run("get", "pods", "--field-selector", "spec.nodeName=none").out == ""
-    assert "field label not supported: spec.color" in web.refused(
-        "get", "pods", "--field-selector", "spec.color=x"
-    )
+    assert "field label not supported: spec.color" in web.refused("get", "pods", "--field-selector", "spec.color=x")
     assert "a=b=c" in web.refused("get", "pods", "-l", "a=b=c")
 
 
@@ -159,9 +150,7 @@ def test_describe_node(admin):
 def test_describe_other_kinds(web):
     web("apply", "-f", "-", stdin=CONFIG_MAP)
     deployment = web("describe", "deployment", "web")
-    assert re.search(
-        r"^Replicas:\s+2 desired \| 2 updated \| 2 total \| 2 available", deployment, re.MULTILINE
-    )
+    assert re.search(r"^Replicas:\s+2 desired \| 2 updated \| 2 total \| 2 available", deployment, re.MULTILINE)
     assert re.search(r"^StrategyType:\s+RollingUpdate$", deployment, re.MULTILINE)
     assert "ScalingReplicaSet" in deployment
     assert re.search(r"^Replicas:\s+2 current / 2 desired$", web("describe", "rs"), re.MULTILINE)

@@ -25,9 +25,7 @@ def test_the_story_with_kubectl(programs: list[Path], home: Path) -> None:
                 """In a thread: the scheduler goes on in this one."""
                 return await asyncio.to_thread(lambda: str(kubectl(*words, stdin=stdin)))
 
-            assert "deployment.apps/test-scheduler created" in await typed(
-                "apply", "-f", "-", stdin=DEPLOYMENT
-            )
+            assert "deployment.apps/test-scheduler created" in await typed("apply", "-f", "-", stdin=DEPLOYMENT)
             pod = await story.first_pod()
             await story.attempt(pod, 1)
             assert re.search(r"0/1 +Pending", await typed("get", "pods", "-l", f"app={APP}"))

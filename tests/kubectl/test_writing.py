@@ -64,11 +64,7 @@ def test_apply_of_a_directory_and_of_a_list(kubectl, tmp_path):
 
 
 def test_a_list_is_validated_too(kubectl):
-    wrong = {
-        "apiVersion": "v1",
-        "kind": "List",
-        "items": [yaml.safe_load(POD.replace("containers", "contaners"))],
-    }
+    wrong = {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(POD.replace("containers", "contaners"))]}
     assert "contaners" in kubectl.refused("apply", "-f", "-", stdin=yaml.safe_dump(wrong))
 
 
@@ -97,10 +93,7 @@ def test_dry_run_changes_nothing(kubectl):
         (DEPLOYMENT.replace("replicas: 2", "replicas: -2"), "spec.replicas: Invalid value: -2"),
         (DEPLOYMENT.replace("100m", "lots"), "spec.template.spec.containers[0].resources.requests"),
         (DEPLOYMENT.replace("name: web", "name: Web_"), 'metadata.name: Invalid value: "Web_"'),
-        (
-            DEPLOYMENT.replace("labels: {app: web}", "labels: {app: db}"),
-            "`selector` does not match template `labels`",
-        ),
+        (DEPLOYMENT.replace("labels: {app: web}", "labels: {app: db}"), "`selector` does not match template `labels`"),
         (DEPLOYMENT.replace("apps/v1", "apps/v9"), 'no matches for kind "Deployment" in version "apps/v9"'),
     ],
     ids=["field", "deep field", "type", "range", "quantity", "name", "selector", "version"],
@@ -111,9 +104,7 @@ def test_mistakes_are_named_and_nothing_is_created(kubectl, wrong, problem):
 
 
 def test_validation_can_warn_or_be_off(kubectl):
-    result = kubectl.run(
-        "apply", "-f", "-", "--validate=warn", stdin=POD.replace("spec:", "spec:\n  colour: red")
-    )
+    result = kubectl.run("apply", "-f", "-", "--validate=warn", stdin=POD.replace("spec:", "spec:\n  colour: red"))
     assert result.out == "pod/one created\n"
     assert 'Warning: unknown field "spec.colour"' in result.err
     other = POD.replace("name: one", "name: two").replace("spec:", "spec:\n  colour: red")
@@ -155,15 +146,9 @@ def test_diff(kubectl):
         ("job j --image=web", "job.batch/j created"),
         ("cronjob cj --image=web '--schedule=*/5 * * * *'", "cronjob.batch/cj created"),
         ("role r --verb=get --resource=pods", "role.rbac.authorization.k8s.io/r created"),
-        (
-            "rolebinding rb --role=r --serviceaccount=default:sa",
-            "rolebinding.rbac.authorization.k8s.io/rb created",
-        ),
+        ("rolebinding rb --role=r --serviceaccount=default:sa", "rolebinding.rbac.authorization.k8s.io/rb created"),
         ("quota q --hard=pods=10", "resourcequota/q created"),
-        (
-            "poddisruptionbudget pdb --min-available=50% --selector=a=b",
-            "poddisruptionbudget.policy/pdb created",
-        ),
+        ("poddisruptionbudget pdb --min-available=50% --selector=a=b", "poddisruptionbudget.policy/pdb created"),
         ("ingress i --rule=host/path=svc:80", "ingress.networking.k8s.io/i created"),
     ],
     ids=lambda text: text.split()[0],
@@ -238,9 +223,9 @@ def test_patch(kubectl, kind, patch):
     apply(kubectl, DEPLOYMENT)
     said = kubectl("patch", "deployment", "web", "--type", kind, "-p", patch)
     assert said == "deployment.apps/web patched\n"
-    container = yaml.safe_load(kubectl("get", "deploy", "web", "-o", "yaml"))["spec"]["template"]["spec"][
-        "containers"
-    ][0]
+    container = yaml.safe_load(kubectl("get", "deploy", "web", "-o", "yaml"))["spec"]["template"]["spec"]["containers"][
+        0
+    ]
     assert container["image"] == "web:5"
     assert container["env"] == [{"name": "MODE", "value": "fast"}]
 
@@ -262,10 +247,7 @@ def test_replace(kubectl):
     missing = kubectl.refused("replace", "-f", "-", stdin=CONFIG_MAP)
     assert 'configmaps "settings" not found' in missing
     apply(kubectl, CONFIG_MAP)
-    assert (
-        kubectl("replace", "-f", "-", stdin=CONFIG_MAP.replace("fast", "slow"))
-        == "configmap/settings replaced\n"
-    )
+    assert kubectl("replace", "-f", "-", stdin=CONFIG_MAP.replace("fast", "slow")) == "configmap/settings replaced\n"
     assert kubectl("get", "cm", "settings", "-o", "jsonpath={.data.mode}") == "slow"
     forced = kubectl("replace", "--force", "-f", "-", stdin=CONFIG_MAP)
     assert forced.endswith("configmap/settings replaced\n")

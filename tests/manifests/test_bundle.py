@@ -150,10 +150,6 @@ def test_kustomize_base_has_everything_once(tmp_path):
     objects = made(DeployOptions(image="i", service_monitor=True))
     kustomization(tmp_path / "base", objects)
     listing = yaml.safe_load((tmp_path / "base" / "kustomization.yaml").read_text())
-    found = [
-        obj
-        for name in listing["resources"]
-        for obj in yaml.safe_load_all((tmp_path / "base" / name).read_text())
-    ]
+    found = [obj for name in listing["resources"] for obj in yaml.safe_load_all((tmp_path / "base" / name).read_text())]
     key = lambda obj: (obj["kind"], obj["metadata"]["name"])  # noqa: E731
     assert sorted(found, key=key) == sorted(objects, key=key)

@@ -67,8 +67,7 @@ def test_never_what_nobody_should_have():
 
 
 @pytest.mark.parametrize(
-    ("plugin", "pack"),
-    [("DefaultPreemption", "preemption"), ("PodTopologySpread", "spread-defaults")],
+    ("plugin", "pack"), [("DefaultPreemption", "preemption"), ("PodTopologySpread", "spread-defaults")]
 )
 def test_a_disabled_plugin_leaves_no_right_behind(plugin, pack):
     assert pack in by_name(configure(profile(), discover=False))

@@ -111,21 +111,13 @@ def pods(draw: st.DrawFn, name: str, node: str = "") -> Json:
 @st.composite
 def cases(draw: st.DrawFn) -> Json:
     count = draw(st.integers(1, 5))
-    running = [
-        draw(pods(f"p{i}", f"n{draw(st.integers(0, count - 1))}")) for i in range(draw(st.integers(0, 8)))
-    ]
+    running = [draw(pods(f"p{i}", f"n{draw(st.integers(0, count - 1))}")) for i in range(draw(st.integers(0, 8)))]
     services = [
-        {
-            "metadata": {"name": f"s{i}", "uid": f"s{i}", "namespace": draw(spaces)},
-            "spec": {"selector": draw(labels)},
-        }
+        {"metadata": {"name": f"s{i}", "uid": f"s{i}", "namespace": draw(spaces)}, "spec": {"selector": draw(labels)}}
         for i in range(draw(st.integers(0, 2)))
     ]
     sets = [
-        {
-            "metadata": {"name": "rs", "uid": f"rs-{space}", "namespace": space},
-            "spec": {"selector": draw(selectors)},
-        }
+        {"metadata": {"name": "rs", "uid": f"rs-{space}", "namespace": space}, "spec": {"selector": draw(selectors)}}
         for space in draw(st.lists(spaces, unique=True, max_size=2))
     ]
     named = draw(st.lists(spaces, unique=True, max_size=2))

@@ -101,10 +101,7 @@ class Asked:
         for index, name in enumerate(nodes.names):
             hits = [entry for entry in refusals.entries if entry.mask[index]] if refusals else []
             if hits:
-                found[name] = (
-                    gravest(entry.code for entry in hits),
-                    tuple(entry.text(index) for entry in hits),
-                )
+                found[name] = (gravest(entry.code for entry in hits), tuple(entry.text(index) for entry in hits))
         return found
 
     def _fits_amounts(self) -> set[str] | None:

@@ -128,7 +128,5 @@ def plain_scores(
             score += count * math.log(size + 2) + (c.c.max_skew - 1)
         raw[node.name] = math.floor(score + 0.5)
     highest, lowest = max(raw.values(), default=0), min(raw.values(), default=0)
-    scores = {
-        name: 100 if highest == 0 else 100 * (highest + lowest - s) // highest for name, s in raw.items()
-    }
+    scores = {name: 100 if highest == 0 else 100 * (highest + lowest - s) // highest for name, s in raw.items()}
     return scores | dict.fromkeys(ignored, 0)

@@ -39,31 +39,19 @@ NO_DRA = config.FeatureGates.parse("DRASchedulerFilterTimeout=false,DRADeviceBin
                 ignored_resource_groups=(),
                 scoring_strategy=ScoringStrategy(
                     type="LeastAllocated",
-                    resources=(
-                        ResourceSpec(name="cpu", weight=1),
-                        ResourceSpec(name="memory", weight=1),
-                    ),
+                    resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1)),
                 ),
             ),
         ),
         (
             "NodeResourcesBalancedAllocation",
             NodeResourcesBalancedAllocationArgs(
-                resources=(
-                    ResourceSpec(name="cpu", weight=1),
-                    ResourceSpec(name="memory", weight=1),
-                )
+                resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
             ),
         ),
-        (
-            "PodTopologySpread",
-            PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
-        ),
+        ("PodTopologySpread", PodTopologySpreadArgs(default_constraints=(), defaulting_type="System")),
         ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
-        (
-            "DynamicResources",
-            DynamicResourcesArgs(filter_timeout=10.0, binding_timeout=600.0),
-        ),
+        ("DynamicResources", DynamicResourcesArgs(filter_timeout=10.0, binding_timeout=600.0)),
     ],
 )
 def test_defaults(plugin, expected):
@@ -72,16 +60,11 @@ def test_defaults(plugin, expected):
 
 
 def test_weights_of_zero_and_empty_lists_take_the_default():
-    source = args(
-        "NodeResourcesFit", "scoringStrategy: {type: MostAllocated, resources: [{name: a, weight: 0}]}"
-    )
+    source = args("NodeResourcesFit", "scoringStrategy: {type: MostAllocated, resources: [{name: a, weight: 0}]}")
     strategy = only_args(source, "NodeResourcesFit").scoring_strategy
     assert strategy.resources == (ResourceSpec(name="a", weight=1),)
     source = args("NodeResourcesBalancedAllocation", "resources: []")
-    assert [r.name for r in only_args(source, "NodeResourcesBalancedAllocation").resources] == [
-        "cpu",
-        "memory",
-    ]
+    assert [r.name for r in only_args(source, "NodeResourcesBalancedAllocation").resources] == ["cpu", "memory"]
 
 
 def test_affinity_and_constraints_are_objects_of_the_api():
@@ -94,9 +77,7 @@ def test_affinity_and_constraints_are_objects_of_the_api():
             - matchExpressions: [{key: a, operator: In, values: [x]}]
         """,
     )
-    term = NodeSelectorTerm(
-        match_expressions=(NodeSelectorRequirement(key="a", operator="In", values=("x",)),)
-    )
+    term = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key="a", operator="In", values=("x",)),))
     assert only_args(source, "NodeAffinity").added_affinity == NodeAffinity(
         required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=(term,))
     )
@@ -129,8 +110,7 @@ RULES = [
         "preemption both zero",
         "DefaultPreemption",
         "{minCandidateNodesAbsolute: 0, minCandidateNodesPercentage: 0}",
-        "minCandidateNodesPercentage: Invalid value: 0: "
-        "cannot be zero at the same time as minCandidateNodesAbsolute",
+        "minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute",
     ),
     (
         "affinity weight",
@@ -169,8 +149,7 @@ RULES = [
         "resource weight",
         "NodeResourcesFit",
         "scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 101}]}",
-        "scoringStrategy.resources[0].weight: Invalid value: 101: "
-        "resource weight of cpu not in valid range (0, 100]",
+        "scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]",
     ),
     (
         "ratio without shape",
@@ -183,15 +162,13 @@ RULES = [
         "ratio with another type",
         "NodeResourcesFit",
         "scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {}}",
-        "scoringStrategy.requestedToCapacityRatio: Forbidden: "
-        "must be nil when type is not RequestedToCapacityRatio",
+        "scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
     ),
     (
         "empty shape",
         "NodeResourcesFit",
         "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {}}",
-        "scoringStrategy.requestedToCapacityRatio.shape: Required value: at least one point "
-        "must be specified",
+        "scoringStrategy.requestedToCapacityRatio.shape: Required value: at least one point must be specified",
     ),
     (
         "shape not increasing",
@@ -204,8 +181,7 @@ RULES = [
     (
         "shape utilization",
         "NodeResourcesFit",
-        "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: "
-        "{shape: [{utilization: 101}]}}",
+        "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 101}]}}",
         "scoringStrategy.requestedToCapacityRatio.shape[0].utilization: Invalid value: 101: "
         "not in valid range [0, 100]",
     ),
@@ -213,8 +189,7 @@ RULES = [
         "shape score",
         "NodeResourcesFit",
         "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{score: 11}]}}",
-        "scoringStrategy.requestedToCapacityRatio.shape[0].score: Invalid value: 11: not in "
-        "valid range [0, 10]",
+        "scoringStrategy.requestedToCapacityRatio.shape[0].score: Invalid value: 11: not in valid range [0, 10]",
     ),
     (
         "balanced weight",
@@ -232,8 +207,7 @@ RULES = [
         "defaulting type",
         "PodTopologySpread",
         "defaultingType: list",
-        'defaultingType: Unsupported value: "list": supported values: "System", "List" (did you '
-        'mean "List"?)',
+        'defaultingType: Unsupported value: "list": supported values: "System", "List" (did you mean "List"?)',
     ),
     (
         "constraints with System",
@@ -269,8 +243,7 @@ RULES = [
     (
         "bad action",
         "PodTopologySpread",
-        "{defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: a, "
-        "whenUnsatisfiable: Never}]}",
+        "{defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}]}",
         'defaultConstraints[0].whenUnsatisfiable: Unsupported value: "Never": supported values: '
         '"DoNotSchedule", "ScheduleAnyway"',
     ),
@@ -338,9 +311,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("plugin", "body", "problem"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
-)
+@pytest.mark.parametrize(("plugin", "body", "problem"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES])
 def test_rule(plugin, body, problem):
     assert f"profiles[0].pluginConfig[0].args.{problem}" in problems(args(plugin, body))
 
@@ -350,15 +321,9 @@ def test_rule(plugin, body, problem):
     [
         ("{key: a b, operator: Exists}", 'key: Invalid value: "a b": name part must consist of'),
         ("{key: a, operator: Is}", 'operator: Unsupported value: "Is": supported values: "In", "NotIn", '),
-        (
-            "{key: a, operator: In}",
-            "for 'in', 'notin' operators, values set can't be empty",
-        ),
+        ("{key: a, operator: In}", "for 'in', 'notin' operators, values set can't be empty"),
         ("{key: a, operator: Exists, values: [x]}", 'values: Invalid value: ["x"]: values set must be empty'),
-        (
-            "{key: a, operator: Gt, values: ['1', '2']}",
-            "'Lt' operators, exactly one value is required",
-        ),
+        ("{key: a, operator: Gt, values: ['1', '2']}", "'Lt' operators, exactly one value is required"),
         ("{key: a, operator: Lt, values: [x]}", "for 'Gt', 'Lt' operators, the value must be an integer"),
     ],
     ids=["key", "operator", "In without values", "Exists with values", "Gt with two", "Lt with text"],
@@ -388,8 +353,7 @@ def test_fields_of_the_added_affinity():
     )
     told = [problem.partition("matchFields[0].")[2] for problem in problems(source)]
     assert told == [
-        'key: Unsupported value: "metadata.uid": supported values: "metadata.name" (did you '
-        'mean "metadata.name"?)',
+        'key: Unsupported value: "metadata.uid": supported values: "metadata.name" (did you mean "metadata.name"?)',
         'operator: Unsupported value: "Gt": supported values: "In", "NotIn"',
         "values: Invalid value: []: must have one element",
     ]
@@ -425,9 +389,7 @@ def test_dra_timeouts_are_forbidden_while_their_gates_are_off():
 
 
 def test_args_accept_their_own_kind_and_version():
-    source = args(
-        "InterPodAffinity", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: InterPodAffinityArgs\n"
-    )
+    source = args("InterPodAffinity", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: InterPodAffinityArgs\n")
     assert only_args(source, "InterPodAffinity") == InterPodAffinityArgs()
 
 

@@ -109,9 +109,7 @@ def plain_balance(requested: dict[str, int], offered: dict[str, int], counted: l
     return int((1 - deviation) * 100)
 
 
-def plain_score(
-    asks: dict[str, int], used: dict[str, int], offered: dict[str, int], chosen: list[str]
-) -> int:
+def plain_score(asks: dict[str, int], used: dict[str, int], offered: dict[str, int], chosen: list[str]) -> int:
     counted = [name for name in chosen if name != GPU or asks.get(GPU, 0)]
     before = {name: used.get(name, 0) for name in names}
     after = {name: before[name] + asks.get(name, 0) for name in names}

@@ -63,28 +63,16 @@ REFUSALS = [
     ),
     pytest.param(NodeName, {}, {}, None, id="no node named"),
     pytest.param(NodeName, {"node": "n"}, {}, None, id="this node named"),
-    pytest.param(
-        NodeName, {"node": "m"}, {}, "node(s) didn't match the requested node name", id="another node named"
-    ),
+    pytest.param(NodeName, {"node": "m"}, {}, "node(s) didn't match the requested node name", id="another node named"),
     pytest.param(TaintToleration, {}, {"taints": ["k=v:NoSchedule"]}, UNTOLERATED, id="NoSchedule"),
     pytest.param(TaintToleration, {}, {"taints": ["k=v:NoExecute"]}, UNTOLERATED, id="NoExecute"),
     pytest.param(TaintToleration, {}, {"taints": ["k=v:PreferNoSchedule"]}, None, id="PreferNoSchedule"),
     pytest.param(
-        TaintToleration,
-        {"tolerations": ["k=v"]},
-        {"taints": ["k=v:NoSchedule"]},
-        None,
-        id="tolerated by value",
+        TaintToleration, {"tolerations": ["k=v"]}, {"taints": ["k=v:NoSchedule"]}, None, id="tolerated by value"
     ),
+    pytest.param(TaintToleration, {"tolerations": ["k"]}, {"taints": ["k=v:NoSchedule"]}, None, id="tolerated by key"),
     pytest.param(
-        TaintToleration, {"tolerations": ["k"]}, {"taints": ["k=v:NoSchedule"]}, None, id="tolerated by key"
-    ),
-    pytest.param(
-        TaintToleration,
-        {"tolerations": ["k=w"]},
-        {"taints": ["k=v:NoSchedule"]},
-        UNTOLERATED,
-        id="another value",
+        TaintToleration, {"tolerations": ["k=w"]}, {"taints": ["k=v:NoSchedule"]}, UNTOLERATED, id="another value"
     ),
     pytest.param(
         TaintToleration,
@@ -165,14 +153,10 @@ NODE_HINTS = [
     pytest.param(NodeUnschedulable, {}, node(), node(**CORDONED), SKIP, id="cordoned"),
     pytest.param(TaintToleration, {}, None, node(), QUEUE, id="an untainted node comes"),
     pytest.param(TaintToleration, {}, None, node(**TAINTED), SKIP, id="a tainted node comes"),
-    pytest.param(
-        TaintToleration, {"tolerations": ["k"]}, None, node(**TAINTED), QUEUE, id="a tolerated node comes"
-    ),
+    pytest.param(TaintToleration, {"tolerations": ["k"]}, None, node(**TAINTED), QUEUE, id="a tolerated node comes"),
     pytest.param(TaintToleration, {}, node(**TAINTED), node(), QUEUE, id="the taint goes"),
     pytest.param(TaintToleration, {}, node(), node(labels={"a": "b"}), SKIP, id="it was tolerated before"),
-    pytest.param(
-        TaintToleration, {}, node(**TAINTED), node(taints=["k=w:NoSchedule"]), SKIP, id="another taint"
-    ),
+    pytest.param(TaintToleration, {}, node(**TAINTED), node(taints=["k=w:NoSchedule"]), SKIP, id="another taint"),
     pytest.param(
         TaintToleration, {}, node(**TAINTED), node(taints=["k=v:PreferNoSchedule"]), QUEUE, id="it turns soft"
     ),
@@ -228,9 +212,7 @@ def test_priority_sort_is_higher_priority_then_earlier_timestamp(rows):
 
 KEYS, VALUES = ("a", "b"), ("1", "2")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-taints = st.builds(
-    Taint, key=st.sampled_from(KEYS), value=st.sampled_from(VALUES), effect=st.sampled_from(EFFECTS)
-)
+taints = st.builds(Taint, key=st.sampled_from(KEYS), value=st.sampled_from(VALUES), effect=st.sampled_from(EFFECTS))
 tolerations = st.builds(
     Toleration,
     key=st.sampled_from(("", *KEYS)),
@@ -252,9 +234,7 @@ def plainly_tolerated(taint: Taint, given: list[Toleration]) -> bool:
 def plain_scores(rows: list[list[Taint]], given: list[Toleration]) -> list[int]:
     """countIntolerableTaintsPreferNoSchedule, then DefaultNormalizeScore reversed."""
     soft = [one for one in given if one.effect in ("", "PreferNoSchedule")]
-    counts = [
-        sum(t.effect == "PreferNoSchedule" and not plainly_tolerated(t, soft) for t in row) for row in rows
-    ]
+    counts = [sum(t.effect == "PreferNoSchedule" and not plainly_tolerated(t, soft) for t in row) for row in rows]
     highest = max(counts, default=0)
     return [100 if highest == 0 else 100 - 100 * count // highest for count in counts]
 
@@ -283,9 +263,7 @@ def test_taint_toleration_filters_and_scores_as_its_plain_twin(rows, given_):
 def test_in_a_cluster_the_least_disliked_node_wins(seed):
     print(f"seed {seed}")
     rng = random.Random(seed)
-    rows = [
-        [Taint(key=f"k{j}", effect="PreferNoSchedule") for j in range(rng.randrange(4))] for _ in range(6)
-    ]
+    rows = [[Taint(key=f"k{j}", effect="PreferNoSchedule") for j in range(rng.randrange(4))] for _ in range(6)]
     given_ = [Toleration(key="k0", operator="Exists")]
     with Cluster(config=config("TaintToleration")) as cluster:
         cluster.add(*(make_node(f"n{i}", taints=row) for i, row in enumerate(rows)))
@@ -310,9 +288,7 @@ def test_the_default_binder_names_the_pod_by_its_uid():
 
 
 @pytest.mark.parametrize(
-    "effect",
-    [faults.server_error(500), faults.not_sent(), faults.too_many_requests()],
-    ids=["500", "refused", "429"],
+    "effect", [faults.server_error(500), faults.not_sent(), faults.too_many_requests()], ids=["500", "refused", "429"]
 )
 def test_a_refused_binding_is_an_error_with_its_text(effect):
     with Cluster(config=config()) as cluster:

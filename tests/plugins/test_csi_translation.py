@@ -35,20 +35,14 @@ def gce(name="disk") -> Any:
 def migrated_on(plugins) -> Any:
     node = make_csi_node("n")
     annotations = {csi.MIGRATED_PLUGINS: plugins}
-    return msgspec.structs.replace(
-        node, metadata=msgspec.structs.replace(node.metadata, annotations=annotations)
-    )
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, annotations=annotations))
 
 
 INLINE = [
     (Volume(aws_elastic_block_store=ebs()), "ebs.csi.aws.com", "vol-1"),
     (Volume(aws_elastic_block_store=ebs("aws://zone-a/vol-2")), "ebs.csi.aws.com", "vol-2"),
     (Volume(aws_elastic_block_store=ebs("aws:///vol-3")), "ebs.csi.aws.com", "vol-3"),
-    (
-        Volume(gce_persistent_disk=gce()),
-        "pd.csi.storage.gke.io",
-        "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/disk",
-    ),
+    (Volume(gce_persistent_disk=gce()), "pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/disk"),
     (Volume(cinder=CinderVolumeSource(volume_id="c")), "cinder.csi.openstack.org", "c"),
     (Volume(azure_disk=AzureDiskVolumeSource(disk_uri="/d", kind="Managed")), "disk.csi.azure.com", "/d"),
     (Volume(portworx_volume=PortworxVolumeSource(volume_id="p")), "pxd.portworx.com", "p"),
@@ -64,8 +58,7 @@ def test_inline_volume_has_driver_and_handle(volume, driver, handle):
 
 
 @pytest.mark.parametrize(
-    "volume",
-    [Volume(azure_file=AzureFileVolumeSource()), Volume(vsphere_volume=VsphereVolumeSource(volume_path="v"))],
+    "volume", [Volume(azure_file=AzureFileVolumeSource()), Volume(vsphere_volume=VsphereVolumeSource(volume_path="v"))]
 )
 def test_plugins_without_migration_in_the_scheduler_are_known_but_not_counted(volume):
     plugin = csi.plugin_of_inline(volume)
@@ -83,8 +76,7 @@ def test_other_volumes_have_no_plugin():
     [
         (
             Volume(aws_elastic_block_store=ebs("aws://zone-a/disk")),
-            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume "
-            "(aws://zone-a/disk)",
+            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone-a/disk)",
         ),
         (
             Volume(azure_disk=AzureDiskVolumeSource(disk_uri="/d", kind="Dedicated")),
@@ -123,10 +115,7 @@ def test_gce_disk_over_no_single_region_cannot_be_translated(zones):
 def terms(selector) -> Any:
     if selector is None:
         return None
-    return [
-        {(r.key, r.operator, r.values) for r in term.match_expressions}
-        for term in selector.node_selector_terms
-    ]
+    return [{(r.key, r.operator, r.values) for r in term.match_expressions} for term in selector.node_selector_terms]
 
 
 @pytest.mark.parametrize(

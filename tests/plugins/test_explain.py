@@ -50,23 +50,17 @@ def test_resources_are_asked_for_free_and_missing():
 
 
 def test_every_taint_that_is_not_tolerated_is_named_as_kubectl_writes_it():
-    node = make_node(
-        "n", taints=["gpu=true:NoSchedule", "old:NoExecute", "ok:NoSchedule", "x:PreferNoSchedule"]
-    )
+    node = make_node("n", taints=["gpu=true:NoSchedule", "old:NoExecute", "ok:NoSchedule", "x:PreferNoSchedule"])
     found = one("TaintToleration", make_pod(tolerations=["ok:NoSchedule"]), node)
     assert found == [Detail("taint gpu=true:NoSchedule"), Detail("taint old:NoExecute")]
 
 
 def test_the_node_that_a_pod_names_is_said():
     pod = make_pod(node="b", phase="Pending")
-    assert details("NodeName", pod, make_node("a"), make_node("b")) == {
-        "a": [Detail("nodeName", asked="b", there="a")]
-    }
+    assert details("NodeName", pod, make_node("a"), make_node("b")) == {"a": [Detail("nodeName", asked="b", there="a")]}
 
 
-def term(
-    *expressions: tuple[str, str, str], fields: tuple[tuple[str, str, str], ...] = ()
-) -> NodeSelectorTerm:
+def term(*expressions: tuple[str, str, str], fields: tuple[tuple[str, str, str], ...] = ()) -> NodeSelectorTerm:
     """Each as key, operator and values in one text."""
     listed = [
         tuple(NodeSelectorRequirement(key=k, operator=o, values=tuple(v.split())) for k, o, v in given)
@@ -113,9 +107,7 @@ def needing(*terms: NodeSelectorTerm, **options: Any) -> Pod:
             id="what must not be there",
         ),
         pytest.param(
-            needing(term()),
-            [Detail("node affinity without terms, which no node matches")],
-            id="an empty term",
+            needing(term()), [Detail("node affinity without terms, which no node matches")], id="an empty term"
         ),
         pytest.param(
             needing(term(("disk", "Near", "ssd"))),
@@ -151,10 +143,7 @@ def test_ports_name_the_pods_that_hold_them():
         make_pod("elsewhere", node="m", ports=[81]),
     ]
     assert details("NodePorts", pod, make_node("n"), make_node("m"), *holders) == {
-        "n": [
-            Detail("port TCP/80", pods=("default/web",)),
-            Detail("port UDP/10.0.0.1:53", pods=("default/dns",)),
-        ],
+        "n": [Detail("port TCP/80", pods=("default/web",)), Detail("port UDP/10.0.0.1:53", pods=("default/dns",))],
         "m": [Detail("port TCP/81", pods=("default/elsewhere",))],
     }
 
@@ -274,9 +263,7 @@ def test_affinity_names_namespaces_other_than_the_own(given, text):
     term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(match_labels=WEB), **given)
     away = PodAntiAffinity(required_during_scheduling_ignored_during_execution=(term,))
     running = make_pod("p", node="n", namespace="x", labels=WEB)
-    found = one(
-        "InterPodAffinity", make_pod(affinity=Affinity(pod_anti_affinity=away)), make_node("n"), running
-    )
+    found = one("InterPodAffinity", make_pod(affinity=Affinity(pod_anti_affinity=away)), make_node("n"), running)
     assert found == [Detail(f"anti-affinity {text} per {HOSTNAME}", 0, 1, 1, "", ("x/p",))]
 
 
@@ -330,9 +317,7 @@ def test_a_claim_for_one_pod_names_the_pod_that_uses_it():
     claim = make_pvc("data", access_modes=["ReadWriteOncePod"])
     running = make_pod("p", node="a", claims=["data"])
     expected = [Detail("claim default/data with ReadWriteOncePod", pods=("default/p",))]
-    found = details(
-        "VolumeRestrictions", make_pod(claims=["data"]), claim, running, make_node("a"), make_node("b")
-    )
+    found = details("VolumeRestrictions", make_pod(claims=["data"]), claim, running, make_node("a"), make_node("b"))
     assert found == {"a": expected, "b": expected}
 
 
@@ -402,9 +387,7 @@ def test_volume_binding_names_the_claim_and_what_it_lacks(objects, expected):
 
 def test_volume_binding_gives_the_largest_volume_that_can_be_made():
     driver = CSIDriver(
-        kind="CSIDriver",
-        metadata=make_metadata("CSIDriver", "driver", ""),
-        spec=CSIDriverSpec(storage_capacity=True),
+        kind="CSIDriver", metadata=make_metadata("CSIDriver", "driver", ""), spec=CSIDriverSpec(storage_capacity=True)
     )
     claim = make_pvc("data", storage_class="fast", size="5Gi")
     sizes = [capacity("x", "2Gi"), capacity("x", "3Gi"), capacity("y", "9Gi")]
@@ -418,8 +401,6 @@ def test_volume_binding_gives_the_largest_volume_that_can_be_made():
 
 def test_every_default_filter_explains_itself_or_says_all_in_its_reason():
     silent = [
-        found.name
-        for found in DEFAULT
-        if hasattr(found, "filter_nodes") and not issubclass(found, ExplainingPlugin)
+        found.name for found in DEFAULT if hasattr(found, "filter_nodes") and not issubclass(found, ExplainingPlugin)
     ]
     assert silent == ["DynamicResources"]

@@ -29,10 +29,7 @@ expressions = st.one_of(
         }
     ),
     st.fixed_dictionaries(
-        {
-            "key": st.sampled_from([ZONE, "rack", "none"]),
-            "operator": st.sampled_from(["Exists", "DoesNotExist", "Odd"]),
-        }
+        {"key": st.sampled_from([ZONE, "rack", "none"]), "operator": st.sampled_from(["Exists", "DoesNotExist", "Odd"])}
     ),
     st.fixed_dictionaries({"key": st.just("rack"), "operator": st.just("Gt"), "values": st.just(["4"])}),
 )
@@ -44,11 +41,7 @@ fields = st.fixed_dictionaries(
     }
 )
 node_terms = st.fixed_dictionaries(
-    {},
-    optional={
-        "matchExpressions": st.lists(expressions, max_size=2),
-        "matchFields": st.lists(fields, max_size=1),
-    },
+    {}, optional={"matchExpressions": st.lists(expressions, max_size=2), "matchFields": st.lists(fields, max_size=1)}
 )
 disks = st.sampled_from(
     [

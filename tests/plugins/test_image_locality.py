@@ -43,8 +43,7 @@ def test_an_image_that_half_of_the_nodes_have_counts_half():
 def test_small_images_and_unknown_ones_earn_nothing():
     assert image_scores(make_pod("p"), make_node("a", images={"app:latest": 23 * MIB})) == [0]
     assert image_scores(
-        make_pod("p", containers=[make_container(image="other")]),
-        make_node("a", images={"app:latest": 999 * MIB}),
+        make_pod("p", containers=[make_container(image="other")]), make_node("a", images={"app:latest": 999 * MIB})
     ) == [0]
 
 

@@ -124,9 +124,7 @@ def test_a_pod_without_terms_depends_on_distinct_terms_only() -> None:
 def test_a_namespace_that_changes_its_labels_is_found_by_the_new_ones() -> None:
     world = crowd()
     team = LabelSelector(match_labels={"team": "a"})
-    term = PodAffinityTerm(
-        label_selector=LabelSelector(match_labels=WEB), topology_key=ZONE, namespace_selector=team
-    )
+    term = PodAffinityTerm(label_selector=LabelSelector(match_labels=WEB), topology_key=ZONE, namespace_selector=team)
     side = PodAntiAffinity(required_during_scheduling_ignored_during_execution=(term,))
     world.pod = world.world.pod = make_pod(affinity=Affinity(pod_anti_affinity=side))
     world.world.put(kinds.PODS, make_pod("other", namespace="x", node="n0", labels=WEB))

@@ -78,15 +78,11 @@ NAMES = {"red", "blue", "bare"}
         pytest.param([term(RED, expression("size", "Gt", "9"))], set(), id="expressions are ANDed"),
         pytest.param([], set(), id="no terms match nothing"),
         pytest.param([term()], set(), id="an empty term matches nothing"),
-        pytest.param(
-            [term(expression("color", "Like", "r"))], set(), id="an unreadable term matches nothing"
-        ),
+        pytest.param([term(expression("color", "Like", "r"))], set(), id="an unreadable term matches nothing"),
         pytest.param([term(expression("color", "Like", "r")), term(RED)], {"red"}, id="and spoils no other"),
         pytest.param([{"matchFields": [field("red", operator="NotIn")]}], {"blue", "bare"}, id="not by name"),
         pytest.param(
-            [{"matchFields": [{"key": "spec.x", "operator": "NotIn", "values": ["y"]}]}],
-            NAMES,
-            id="no such field",
+            [{"matchFields": [{"key": "spec.x", "operator": "NotIn", "values": ["y"]}]}], NAMES, id="no such field"
         ),
     ],
 )
@@ -112,9 +108,7 @@ def test_a_pod_without_any_demand_skips():
         pytest.param([term(names=["red"])], PreFilterResult(frozenset({"red"})), id="one name"),
         pytest.param([term(RED, names=["a"])], PreFilterResult(frozenset({"a"})), id="with expressions"),
         pytest.param(
-            [term(names=["a"]), term(names=["b"])],
-            PreFilterResult(frozenset({"a", "b"})),
-            id="terms are ORed",
+            [term(names=["a"]), term(names=["b"])], PreFilterResult(frozenset({"a", "b"})), id="terms are ORed"
         ),
         pytest.param([term(names=["red"]), term(RED)], Status(), id="a term without names"),
         pytest.param(

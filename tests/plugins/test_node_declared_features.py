@@ -64,9 +64,7 @@ def test_all_forms_agree_with_the_plain_twin(restarts, namespaced, declared):
     wanted = [RESTART_ALL_CONTAINERS] * restarts + [HOST_NETWORK_USERNS] * namespaced
     nodes = [make_node(f"n{i}", declared_features=tuple(names)) for i, names in enumerate(declared)]
     refused = ask(PLUGIN, pod, nodes).refused()
-    assert set(refused) == {
-        f"n{i}" for i, names in enumerate(declared) if not all(name in names for name in wanted)
-    }
+    assert set(refused) == {f"n{i}" for i, names in enumerate(declared) if not all(name in names for name in wanted)}
 
 
 def test_hints():

@@ -92,7 +92,5 @@ def test_all_forms_agree_with_the_plain_twin(mine, others):
     pods = [make_pod(f"p{index}", node=f"n{index}", ports=theirs) for index, theirs in enumerate(others)]
     refused = ask("NodePorts", make_pod("a", ports=mine), nodes, pods).refused()
     assert set(refused) == {
-        f"n{index}"
-        for index, theirs in enumerate(others)
-        if any(plain_clash(a, b) for a in mine for b in theirs)
+        f"n{index}" for index, theirs in enumerate(others) if any(plain_clash(a, b) for a in mine for b in theirs)
     }

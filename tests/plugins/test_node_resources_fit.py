@@ -103,9 +103,7 @@ def test_pod_level_requests_are_filtered_by_and_not_scored_by():
 def test_a_resize_reported_for_a_waiting_pod_changes_nothing():
     pod = make_pod("a", cpu="1")
     report = ContainerStatus(name="main", resources=ResourceRequirements(requests={"cpu": "9"}))
-    pod = msgspec.structs.replace(
-        pod, status=msgspec.structs.replace(pod.status, container_statuses=(report,))
-    )
+    pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, container_statuses=(report,)))
     assert fit(pod, cpu="2") is None
 
 
@@ -133,16 +131,8 @@ def strategy(kind: str, resources: Any = None, shape: Any = None) -> dict[str, A
         pytest.param(strategy("LeastAllocated", {"cpu": 3, "memory": 1}), 62, id="weights"),
         pytest.param(strategy("LeastAllocated", {"cpu": 1, GPU: 5}), 66, id="a device not asked for"),
         pytest.param(strategy("LeastAllocated", {"pods": 1}), 0, id="names that are not scored"),
-        pytest.param(
-            strategy("RequestedToCapacityRatio", shape=[(0, 0), (100, 10)]),
-            42,
-            id="ratio, rounded",
-        ),
-        pytest.param(
-            strategy("RequestedToCapacityRatio", shape=[(40, 0), (100, 10)]),
-            16,
-            id="ratio: no cpu",
-        ),
+        pytest.param(strategy("RequestedToCapacityRatio", shape=[(0, 0), (100, 10)]), 42, id="ratio, rounded"),
+        pytest.param(strategy("RequestedToCapacityRatio", shape=[(40, 0), (100, 10)]), 16, id="ratio: no cpu"),
     ],
 )
 def test_strategies(args, score):
@@ -177,9 +167,7 @@ def test_amounts_beyond_float64_are_scored_exactly(kind):
 
 
 def test_a_falling_line_is_cut_towards_zero():
-    table = shape_table(
-        (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=70))
-    )
+    table = shape_table((UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=70)))
     assert (table[0], table[1], table[69], table[70], table[100]) == (100, 99, 2, 0, 0)
 
 
@@ -188,20 +176,11 @@ def test_a_falling_line_is_cut_towards_zero():
 Amounts = dict[str, int]
 names = ("cpu", "memory", GPU)
 amounts = st.dictionaries(st.sampled_from(names), st.integers(0, 12), max_size=3)
-shapes = st.lists(
-    st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4, unique_by=lambda p: p[0]
-)
+shapes = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4, unique_by=lambda p: p[0])
 strategies = st.one_of(
+    st.builds(strategy, st.sampled_from(["LeastAllocated", "MostAllocated"]), st.none() | st.just({"cpu": 2, GPU: 3})),
     st.builds(
-        strategy,
-        st.sampled_from(["LeastAllocated", "MostAllocated"]),
-        st.none() | st.just({"cpu": 2, GPU: 3}),
-    ),
-    st.builds(
-        strategy,
-        st.just("RequestedToCapacityRatio"),
-        st.just({"cpu": 1, "memory": 3, GPU: 2}),
-        shapes.map(sorted),
+        strategy, st.just("RequestedToCapacityRatio"), st.just({"cpu": 1, "memory": 3, GPU: 2}), shapes.map(sorted)
     ),
 )
 
@@ -237,9 +216,7 @@ def plain_score(block: Any, asks: Amounts, taken: Amounts, offered: Amounts) -> 
     return math.floor(total / weights + 0.5) if "requestedToCapacityRatio" in block else total // weights
 
 
-def plain_verdict(
-    asks: dict[str, int], taken: dict[str, int], count: int, offered: dict[str, int], places: int
-) -> Any:
+def plain_verdict(asks: dict[str, int], taken: dict[str, int], count: int, offered: dict[str, int], places: int) -> Any:
     reasons = ["Too many pods"] if count + 1 > places else []
     lacking = [n for n in names if asks.get(n, 0) > 0 and asks[n] > offered.get(n, 0) - taken.get(n, 0)]
     reasons += [f"Insufficient {name}" for name in lacking]
@@ -306,14 +283,9 @@ def running(**requests: Any) -> Pod:
         pytest.param(make_pod("b", node="n"), None, QUEUE, id="a running pod left, whatever it used"),
         pytest.param(make_pod("b", nominated="n"), None, QUEUE, id="a nominated pod left"),
         pytest.param(make_pod("b"), None, SKIP, id="a waiting pod left"),
+        pytest.param(make_pod("b", node="n", cpu="2"), make_pod("b", node="n", cpu="1"), QUEUE, id="cpu freed"),
         pytest.param(
-            make_pod("b", node="n", cpu="2"), make_pod("b", node="n", cpu="1"), QUEUE, id="cpu freed"
-        ),
-        pytest.param(
-            make_pod("b", node="n", memory="2Gi"),
-            make_pod("b", node="n", memory="1Gi"),
-            SKIP,
-            id="memory freed",
+            make_pod("b", node="n", memory="2Gi"), make_pod("b", node="n", memory="1Gi"), SKIP, id="memory freed"
         ),
         pytest.param(make_pod("b", cpu="2"), make_pod("b", cpu="1"), SKIP, id="a waiting pod shrank"),
         pytest.param(make_pod("a", cpu="2"), make_pod("a", cpu="1"), QUEUE, id="the pod itself shrank"),

@@ -88,9 +88,7 @@ RUNNING = make_pod("running", node="a", claims=["claim-1"])
     [
         pytest.param(make_pod(claims=["claim-1"]), bound(1), 1, False, id="room for one"),
         pytest.param(make_pod(claims=["claim-1"]), bound(1), 0, True, id="no room at all"),
-        pytest.param(
-            make_pod(claims=["claim-2"]), [*bound(1), *bound(2), RUNNING], 1, True, id="taken by another"
-        ),
+        pytest.param(make_pod(claims=["claim-2"]), [*bound(1), *bound(2), RUNNING], 1, True, id="taken by another"),
         pytest.param(make_pod(claims=["claim-1"]), [*bound(1), RUNNING], 1, False, id="shared counts once"),
         pytest.param(
             make_pod(claims=["claim-2"]),
@@ -99,12 +97,8 @@ RUNNING = make_pod("running", node="a", claims=["claim-1"])
             False,
             id="one handle behind two volumes counts once",
         ),
-        pytest.param(
-            make_pod(claims=["claim-2"]), [*bound(1, "other"), *bound(2), RUNNING], 1, False, id="per driver"
-        ),
-        pytest.param(
-            make_pod(claims=["claim-1", "claim-2"]), [*bound(1), *bound(2)], 1, True, id="two at once"
-        ),
+        pytest.param(make_pod(claims=["claim-2"]), [*bound(1, "other"), *bound(2), RUNNING], 1, False, id="per driver"),
+        pytest.param(make_pod(claims=["claim-1", "claim-2"]), [*bound(1), *bound(2)], 1, True, id="two at once"),
         pytest.param(make_pod(claims=["claim-1"]), bound(1, "other"), 0, False, id="driver without a limit"),
         pytest.param(
             make_pod(claims=["claim-2"]),
@@ -191,9 +185,7 @@ def test_ephemeral_volumes_must_belong_to_the_pod():
 
 
 def test_broken_volume_of_a_running_pod_fails_the_attempt():
-    running = make_pod(
-        "running", node="a", uid="r", volumes=[Volume(name="x", ephemeral=EphemeralVolumeSource())]
-    )
+    running = make_pod("running", node="a", uid="r", volumes=[Volume(name="x", ephemeral=EphemeralVolumeSource())])
     objects = [running, make_pvc("running-x"), *bound(1)]
     asked = ask(PLUGIN, make_pod(claims=["claim-1"]), make_node("a"), make_csi_node("a", {"d": 9}), *objects)
     assert asked.together()[""][0] == "Error"
@@ -226,12 +218,10 @@ def test_both_forms_agree_with_the_rule(incoming, running, attached, counts):
     objects += [make_storage_class(provisioner="d", wait=True)]
     objects += [make_pvc("claim-4", storage_class="standard"), make_pvc("claim-5")]
     pods = [
-        make_pod(f"p{n}", node=node, claims=[f"claim-{c}" for c in claims])
-        for n, (node, claims) in enumerate(running)
+        make_pod(f"p{n}", node=node, claims=[f"claim-{c}" for c in claims]) for n, (node, claims) in enumerate(running)
     ]
     links = [
-        attachment(f"x{n}", node, f"volume-{v}", handles.get(v, ("d",))[0])
-        for n, (node, v) in enumerate(attached)
+        attachment(f"x{n}", node, f"volume-{v}", handles.get(v, ("d",))[0]) for n, (node, v) in enumerate(attached)
     ]
     nodes = [make_node("a"), make_node("b"), make_csi_node("a", {"d": counts[0], "e": counts[1]})]
     pod = make_pod("incoming", claims=[f"claim-{c}" for c in incoming])

@@ -26,13 +26,9 @@ def waiting(**options: Any) -> Pod:
     return make_pod("waiting", labels=WEB, spread=spread_over(ZONE, WEB, **options))
 
 
-HINTS = Hints(
-    lambda pod: compile_constraints(pod.spec.topology_spread_constraints, pod.labels, DO_NOT_SCHEDULE)
-)
+HINTS = Hints(lambda pod: compile_constraints(pod.spec.topology_spread_constraints, pod.labels, DO_NOT_SCHEDULE))
 web, db = make_pod("w", labels=WEB, node="n"), make_pod("w", labels={"app": "db"}, node="n")
-tolerant = make_pod(
-    "waiting", labels=WEB, spread=spread_over(ZONE, WEB, node_taints_policy="Honor"), tolerations=["t"]
-)
+tolerant = make_pod("waiting", labels=WEB, spread=spread_over(ZONE, WEB, node_taints_policy="Honor"), tolerations=["t"])
 
 
 @pytest.mark.parametrize(
@@ -46,9 +42,7 @@ tolerant = make_pod(
         pytest.param(waiting(), web, web, SKIP, id="nothing changes"),
         pytest.param(waiting(), None, make_pod("w", labels=WEB), SKIP, id="a pod without a node"),
         pytest.param(waiting(), None, make_pod("w", labels=WEB, nominated="n"), QUEUE, id="a nominated pod"),
-        pytest.param(
-            waiting(), None, make_pod("w", labels=WEB, node="n", namespace="y"), SKIP, id="another namespace"
-        ),
+        pytest.param(waiting(), None, make_pod("w", labels=WEB, node="n", namespace="y"), SKIP, id="another namespace"),
         pytest.param(
             waiting(), waiting(), make_pod("waiting", labels={"app": "db"}), QUEUE, id="its own labels change"
         ),
@@ -105,9 +99,7 @@ def test_a_bad_selector_is_an_error_only_where_it_is_read() -> None:
     assert world.plugin.pre_filter(None, soft, nodes).is_skip
     assert world.plugin.pre_score(None, hard, nodes).is_skip
     refused = world.plugin.pre_score(None, soft, nodes)
-    assert refused.message.startswith(
-        "calculating preScoreState: obtaining pod's soft topology spread constr"
-    )
+    assert refused.message.startswith("calculating preScoreState: obtaining pod's soft topology spread constr")
 
 
 def test_what_selects_a_pod_follows_services_and_owners() -> None:

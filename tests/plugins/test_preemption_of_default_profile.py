@@ -86,10 +86,7 @@ def engine_with(node_specs, pod_specs):
 def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_spec, rng):
     engine = engine_with(node_specs, pod_specs)
     profile, table = engine.profiles["default-scheduler"], engine.services.nodes()
-    pod, state = (
-        make_pod("incoming", **{k: v for k, v in pod_spec.items() if v or k != "spread"}),
-        CycleState(),
-    )
+    pod, state = (make_pod("incoming", **{k: v for k, v in pod_spec.items() if v or k != "spread"}), CycleState())
     run_pre_filter(profile, state, pod, table)
     session = profile.plugins["DefaultPreemption"].handle.dry_run()
     victims = {node.name: pods for node in table if (pods := node.ranked.below(pod.priority))}

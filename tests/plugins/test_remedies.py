@@ -46,9 +46,7 @@ class Teams(FilterPlugin, ExplainingPlugin):
         yield Proposal(f"move to {team}", f"move the pod to team {team}", 5, move)
         meta = replace(node.node.metadata, labels={**node.labels, TEAM: pod.labels[TEAM]})
         change = (NODES, node.node, replace(node.node, metadata=meta))
-        yield Proposal(
-            "lend a node", f"lend node {node.name} to team {pod.labels[TEAM]}", 3, changes=(change,)
-        )
+        yield Proposal("lend a node", f"lend node {node.name} to team {pod.labels[TEAM]}", 3, changes=(change,))
 
 
 def ask(plugin: type[Any], pods: Iterable[Any] = (), **options: Any) -> Explanation:
@@ -80,9 +78,7 @@ class Useless(Teams):
     name = "Useless"
 
     def remedies(self, state, pod, node):
-        yield Proposal(
-            "annotate", "annotate the pod", 1, lambda given: replace(given, metadata=given.metadata)
-        )
+        yield Proposal("annotate", "annotate the pod", 1, lambda given: replace(given, metadata=given.metadata))
 
 
 def test_a_proposal_that_does_not_help_is_not_shown():

@@ -54,14 +54,10 @@ def test_a_cluster_without_soft_taints_scores_alike():
 
 
 effects = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
-taints = st.lists(
-    st.builds("{}={}:{}".format, st.sampled_from("ab"), st.sampled_from("12"), effects), max_size=3
-)
+taints = st.lists(st.builds("{}={}:{}".format, st.sampled_from("ab"), st.sampled_from("12"), effects), max_size=3)
 tolerations = st.lists(
     st.builds(
-        lambda key, operator, value, effect: Toleration(
-            key=key, operator=operator, value=value, effect=effect
-        ),
+        lambda key, operator, value, effect: Toleration(key=key, operator=operator, value=value, effect=effect),
         st.sampled_from(["a", "b", ""]),
         st.sampled_from(["Exists", "Equal", ""]),
         st.sampled_from(["", "1", "2"]),

@@ -71,9 +71,7 @@ EPHEMERAL = Volume(name="data", ephemeral=EphemeralVolumeSource())
 @pytest.mark.parametrize(
     ("pod", "objects", "reason"),
     [
-        pytest.param(
-            make_pod(claims=["claim"]), [], 'persistentvolumeclaim "claim" not found', id="claim missing"
-        ),
+        pytest.param(make_pod(claims=["claim"]), [], 'persistentvolumeclaim "claim" not found', id="claim missing"),
         pytest.param(
             make_pod("pod", volumes=[EPHEMERAL]),
             [],
@@ -173,8 +171,7 @@ def test_migrated_volume_follows_the_topology_of_its_driver():
     old = make_node("old", labels={ZONE: "z"})
     new = make_node("new", labels={"topology.ebs.csi.aws.com/zone": "z"})
     csi_nodes = [
-        changed(make_csi_node(name), annotations={MIGRATED_PLUGINS: "kubernetes.io/aws-ebs"})
-        for name in ("new", "old")
+        changed(make_csi_node(name), annotations={MIGRATED_PLUGINS: "kubernetes.io/aws-ebs"}) for name in ("new", "old")
     ]
     pod = make_pod(claims=["claim"])
     assert refused(ask(PLUGIN, pod, old, new, claim, volume)) == {"new": (AFFINITY,)}
@@ -200,25 +197,18 @@ def local(name, node, size="1Gi", **options) -> Any:
         pytest.param(waiting_claim(), [local("v", "gone"), local("w", "b")], "b", id="the node is gone"),
         pytest.param(waiting_claim(size="2Gi"), [local("v", "a")], "", id="too small"),
         pytest.param(waiting_claim(), [make_pv("v", storage_class="other")], "", id="another class"),
-        pytest.param(
-            waiting_claim(), [in_phase(local("v", "a"), "Released")], "", id="released is not available"
-        ),
+        pytest.param(waiting_claim(), [in_phase(local("v", "a"), "Released")], "", id="released is not available"),
         pytest.param(
             waiting_claim(),
             [changed(local("v", "a"), deletion_timestamp="2026-01-01T00:00:00Z")],
             "",
             id="being deleted",
         ),
-        pytest.param(
-            waiting_claim(access_modes=["ReadWriteMany"]), [local("v", "a")], "", id="another access mode"
-        ),
+        pytest.param(waiting_claim(access_modes=["ReadWriteMany"]), [local("v", "a")], "", id="another access mode"),
         pytest.param(waiting_claim(), [local("v", "a", volume_mode="Block")], "", id="another mode"),
         pytest.param(waiting_claim(), [local("v", "a", volume_mode="Filesystem")], "a", id="default mode"),
         pytest.param(
-            waiting_claim(),
-            [local("v", "a", volume_attributes_class_name="gold")],
-            "",
-            id="another attributes class",
+            waiting_claim(), [local("v", "a", volume_attributes_class_name="gold")], "", id="another attributes class"
         ),
         pytest.param(
             waiting_claim(),
@@ -271,10 +261,7 @@ def test_smallest_volume_goes_to_the_smallest_claim():
 
 
 def test_a_claim_without_a_volume_is_provisioned_beside_one_that_has_one():
-    claims = [
-        make_pvc("one", storage_class="dynamic"),
-        make_pvc("two", storage_class="dynamic", size="2Gi"),
-    ]
+    claims = [make_pvc("one", storage_class="dynamic"), make_pvc("two", storage_class="dynamic", size="2Gi")]
     volume = make_pv("v", storage_class="dynamic", nodes={HOST: ["a"]})
     asked = ask_pod(*claims, DYNAMIC, volume, claims=["two", "one"])
     assert refused(asked) == {}
@@ -312,9 +299,7 @@ def test_selected_node_is_the_only_one():
 
 def driver(tracked=True, name="driver") -> Any:
     return CSIDriver(
-        kind="CSIDriver",
-        metadata=ObjectMeta(name=name, uid=name),
-        spec=CSIDriverSpec(storage_capacity=tracked),
+        kind="CSIDriver", metadata=ObjectMeta(name=name, uid=name), spec=CSIDriverSpec(storage_capacity=tracked)
     )
 
 
@@ -342,9 +327,7 @@ def capacity(name, disk, amount=None, largest=None, storage_class="dynamic") -> 
         pytest.param([driver(), capacity("x", None, "9Gi")], "", id="null topology is nowhere"),
         pytest.param([driver(), capacity("x", "", "9Gi")], "abc", id="empty topology is everywhere"),
         pytest.param([driver(), capacity("x", "ssd", "9Gi", storage_class="y")], "", id="another class"),
-        pytest.param(
-            [driver(), capacity("x", "ssd", "9Gi"), capacity("y", "hdd", "9Gi")], "ab", id="several"
-        ),
+        pytest.param([driver(), capacity("x", "ssd", "9Gi"), capacity("y", "hdd", "9Gi")], "ab", id="several"),
     ],
 )
 def test_provisioning_needs_storage(objects, fits):
@@ -386,11 +369,7 @@ def plain_verdict(node, claims, volumes, dynamic) -> Any:
 
 
 @settings(deadline=None)
-@given(
-    claims=st.lists(SIZES, min_size=1, max_size=3),
-    volumes=st.lists(STATIC, max_size=5),
-    dynamic=st.booleans(),
-)
+@given(claims=st.lists(SIZES, min_size=1, max_size=3), volumes=st.lists(STATIC, max_size=5), dynamic=st.booleans())
 def test_matching_agrees_with_plain_loops(claims, volumes, dynamic):
     name = "dynamic" if dynamic else "wait"
     made = [make_pvc(f"c{n}", storage_class=name, size=f"{size}Gi") for n, size in enumerate(claims)]

@@ -130,9 +130,7 @@ def test_two_pods_do_not_book_one_volume(start):
 def test_conflict_on_write_rolls_everything_back_and_is_tried_again(start):
     """B24: the second write fails; what was booked is free, and the next attempt goes on from the first."""
     cluster, controller = start(static(), waiting(), make_pvc("made", storage_class="dynamic"))
-    fault = cluster.faults.add(
-        Fault(faults.conflict(), verb="patch", resource=PERSISTENT_VOLUME_CLAIMS, times=1)
-    )
+    fault = cluster.faults.add(Fault(faults.conflict(), verb="patch", resource=PERSISTENT_VOLUME_CLAIMS, times=1))
     cluster.add(make_pod("p", claims=["claim", "made"]))
     cluster.settle(0.5)
     assert fault.hits == 1
@@ -202,9 +200,7 @@ def test_failed_provisioning_sends_the_pod_elsewhere(start):
     controller.give_up()
     cluster.settle(1.5)
     notes = [e.note for e in cluster.events("p", "FailedScheduling")]
-    assert notes == [
-        'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "claim"'
-    ]
+    assert notes == ['running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "claim"']
     other = "b" if first == "a" else "a"
     cluster.until(lambda: controller.claim().annotations.get(SELECTED_NODE) == other, 30)
     controller.provision(other)

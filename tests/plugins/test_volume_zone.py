@@ -33,14 +33,10 @@ def bound(labels, claim="claim", volume="volume") -> Any:
         pytest.param([], 'persistentvolumeclaim "claim" not found', id="claim missing"),
         pytest.param([make_pvc(volume="gone")], 'persistentvolume "gone" not found', id="volume missing"),
         pytest.param(
-            [make_pvc(storage_class=None)],
-            "PersistentVolumeClaim had no pv name and storageClass name",
-            id="no class",
+            [make_pvc(storage_class=None)], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"
         ),
         pytest.param(
-            [make_pvc(storage_class="fast")],
-            'storageclass.storage.k8s.io "fast" not found',
-            id="class missing",
+            [make_pvc(storage_class="fast")], 'storageclass.storage.k8s.io "fast" not found', id="class missing"
         ),
         pytest.param(
             [make_pvc(storage_class="standard"), make_storage_class()],
@@ -131,15 +127,11 @@ def plain(volume_labels, node_labels) -> Any:
 @given(volumes=st.lists(LABELS, min_size=1, max_size=3), nodes=st.lists(LABELS, min_size=1, max_size=5))
 def test_vector_form_agrees_with_the_rule(volumes, nodes):
     objects = [
-        obj
-        for number, labels in enumerate(volumes)
-        for obj in bound(labels, f"claim-{number}", f"volume-{number}")
+        obj for number, labels in enumerate(volumes) for obj in bound(labels, f"claim-{number}", f"volume-{number}")
     ]
     pod = make_pod(claims=[f"claim-{number}" for number in range(len(volumes))])
     made = [make_node(f"n{number}", labels=labels) for number, labels in enumerate(nodes)]
-    expected = {
-        node.name: REFUSED for node, labels in zip(made, nodes, strict=True) if not plain(volumes, labels)
-    }
+    expected = {node.name: REFUSED for node, labels in zip(made, nodes, strict=True) if not plain(volumes, labels)}
     assert ask("VolumeZone", pod, *made, *objects).together() == expected
 
 

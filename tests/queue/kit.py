@@ -10,15 +10,7 @@ import msgspec
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Container, Pod, PodSchedulingGate, PodSpec, PodStatus, ResourceRequirements
 from moorage.api.taints import Toleration
-from moorage.framework.events import (
-    NODE,
-    POD,
-    ActionType,
-    ClusterEvent,
-    QueuedPod,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueuedPod, QueueingHint, Registration
 from moorage.framework.ports import Timer
 from moorage.framework.status import Status
 from moorage.queue import SchedulingQueue
@@ -195,11 +187,7 @@ def a_pod(
     requests = ResourceRequirements(requests=msgspec.convert({"cpu": cpu}, dict[str, str])) if cpu else None
     return Pod(
         metadata=ObjectMeta(
-            name=name,
-            namespace="ns",
-            uid=uid or f"uid-{name}",
-            labels=dict(labels or {}),
-            resource_version=version,
+            name=name, namespace="ns", uid=uid or f"uid-{name}", labels=dict(labels or {}), resource_version=version
         ),
         spec=PodSpec(
             node_name=node,
@@ -216,11 +204,7 @@ def a_pod(
 def changed(pod: Pod, version: str = "2", **fields: Any) -> Pod:
     """The same pod a little later: `labels` go to the metadata, `nominated` to the status, the rest to the
     spec."""
-    metadata = msgspec.structs.replace(
-        pod.metadata, resource_version=version, labels=fields.pop("labels", pod.labels)
-    )
-    status = msgspec.structs.replace(
-        pod.status, nominated_node_name=fields.pop("nominated", pod.nominated_node_name)
-    )
+    metadata = msgspec.structs.replace(pod.metadata, resource_version=version, labels=fields.pop("labels", pod.labels))
+    status = msgspec.structs.replace(pod.status, nominated_node_name=fields.pop("nominated", pod.nominated_node_name))
     spec = msgspec.structs.replace(pod.spec, **fields)
     return msgspec.structs.replace(pod, metadata=metadata, status=status, spec=spec)

@@ -38,11 +38,7 @@ def test_activation_during_the_attempt_brings_the_pod_back_by_backoff(world, plu
     world.queue.activate([pod])
     world.queue.requeue(info, unschedulable_plugins=frozenset(plugins))
     world.queue.requeue(neighbour, unschedulable_plugins=frozenset(plugins))
-    assert (world.place(pod), info.woken_by, world.place(other)) == (
-        "backoff",
-        "ForceActivate",
-        "unschedulable",
-    )
+    assert (world.place(pod), info.woken_by, world.place(other)) == ("backoff", "ForceActivate", "unschedulable")
 
 
 def test_a_pod_unschedulable_too_long_is_tried_again(world, flush_after):

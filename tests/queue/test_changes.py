@@ -8,12 +8,7 @@ import msgspec
 import pytest
 
 from moorage.api.node import NodeCondition
-from moorage.api.pod import (
-    ContainerStatus,
-    PodResourceClaimStatus,
-    PodSchedulingGate,
-    ResourceRequirements,
-)
+from moorage.api.pod import ContainerStatus, PodResourceClaimStatus, PodSchedulingGate, ResourceRequirements
 from moorage.api.taints import Taint, Toleration
 from moorage.framework.events import ActionType
 from moorage.queue.changes import node_changes, pod_changes
@@ -63,9 +58,7 @@ ALLOCATABLE = NODE.status.allocatable
             0,
             id="the same cpu in another spelling",
         ),
-        pytest.param(
-            NODE, changed(NODE, "metadata", labels={"a": "b"}), ActionType.UPDATE_NODE_LABEL, id="a label"
-        ),
+        pytest.param(NODE, changed(NODE, "metadata", labels={"a": "b"}), ActionType.UPDATE_NODE_LABEL, id="a label"),
         pytest.param(
             NODE,
             changed(NODE, "metadata", annotations={"a": "b"}),
@@ -115,22 +108,13 @@ IN_USE = changed(
         pytest.param(
             POD, changed(POD, "metadata", annotations={"a": "b"}), ActionType.UPDATE_OTHER, id="an annotation"
         ),
+        pytest.param(POD, changed(POD, "metadata", labels={"a": "b"}), ActionType.UPDATE_POD_LABEL, id="a label"),
         pytest.param(
-            POD, changed(POD, "metadata", labels={"a": "b"}), ActionType.UPDATE_POD_LABEL, id="a label"
-        ),
-        pytest.param(
-            POD,
-            make_pod("p", cpu="500m", memory="1Gi"),
-            ActionType.UPDATE_POD_SCALE_DOWN,
-            id="a smaller request",
+            POD, make_pod("p", cpu="500m", memory="1Gi"), ActionType.UPDATE_POD_SCALE_DOWN, id="a smaller request"
         ),
         pytest.param(POD, make_pod("p", cpu="1"), ActionType.UPDATE_POD_SCALE_DOWN, id="a request goes away"),
-        pytest.param(
-            POD, make_pod("p", cpu="2", memory="1Gi"), ActionType.UPDATE_OTHER, id="a larger request"
-        ),
-        pytest.param(
-            POD, IN_USE, ActionType.UPDATE_OTHER, id="a smaller request that the kubelet has not carried out"
-        ),
+        pytest.param(POD, make_pod("p", cpu="2", memory="1Gi"), ActionType.UPDATE_OTHER, id="a larger request"),
+        pytest.param(POD, IN_USE, ActionType.UPDATE_OTHER, id="a smaller request that the kubelet has not carried out"),
         pytest.param(
             POD,
             changed(POD, "spec", tolerations=(Toleration(operator="Exists"),)),
@@ -138,9 +122,7 @@ IN_USE = changed(
             id="a toleration",
         ),
         pytest.param(GATED, HALF_GATED, ActionType.UPDATE_OTHER, id="one of two gates removed"),
-        pytest.param(
-            HALF_GATED, POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, id="the last gate removed"
-        ),
+        pytest.param(HALF_GATED, POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, id="the last gate removed"),
         pytest.param(
             POD,
             changed(POD, "status", resource_claim_statuses=(PodResourceClaimStatus(name="a"),)),

@@ -23,19 +23,7 @@ from moorage.framework.events import (
 )
 from moorage.queue import SchedulingQueue
 from moorage.telemetry.logs import VALUES
-from tests.queue.kit import (
-    NODE_ADD,
-    NODE_DELETE,
-    NODE_LABEL,
-    POD_ALL,
-    Hint,
-    World,
-    a_pod,
-    changed,
-    no,
-    on,
-    yes,
-)
+from tests.queue.kit import NODE_ADD, NODE_DELETE, NODE_LABEL, POD_ALL, Hint, World, a_pod, changed, no, on, yes
 
 EVERYTHING = ClusterEvent(WILDCARD, ActionType.ALL)
 GATES_GONE = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
@@ -53,13 +41,9 @@ CUSTOM = EventResource("foos.v1.example.com")
         pytest.param(POD_ALL, ASSIGNED_POD_DELETE, True, id="Pod covers assigned pods"),
         pytest.param(POD_ALL, UNSCHEDULED_POD_ADD, True, id="Pod covers pending pods"),
         pytest.param(EVERYTHING, NODE_LABEL, True, id="a wildcard registration, as extenders have"),
-        pytest.param(
-            ClusterEvent(CUSTOM, ActionType.ADD), ClusterEvent(CUSTOM, ActionType.ADD), True, id="custom"
-        ),
+        pytest.param(ClusterEvent(CUSTOM, ActionType.ADD), ClusterEvent(CUSTOM, ActionType.ADD), True, id="custom"),
         pytest.param(None, NODE_ADD, False, id="no registration at all"),
-        pytest.param(
-            None, ClusterEvent(VOLUME_ATTACHMENT, ActionType.ADD), False, id="no registration, rare kind"
-        ),
+        pytest.param(None, ClusterEvent(VOLUME_ATTACHMENT, ActionType.ADD), False, id="no registration, rare kind"),
         pytest.param(None, EVERYTHING, True, id="a wildcard event needs no registration"),
     ],
 )
@@ -261,9 +245,7 @@ def test_new_registrations_hold_at_once_as_after_a_reload(world):
         pytest.param({}, {"labels": {"a": "b"}}, "UnschedulablePodUpdatePodLabel", id="labels"),
         pytest.param({"cpu": "2"}, {"containers": ()}, "UnschedulablePodUpdatePodScaleDown", id="requests"),
         pytest.param({"gates": 1}, {"scheduling_gates": ()}, GATES_GONE, id="gates"),
-        pytest.param(
-            {}, {"tolerations": TOLERATIONS}, "UnschedulablePodUpdatePodToleration", id="tolerations"
-        ),
+        pytest.param({}, {"tolerations": TOLERATIONS}, "UnschedulablePodUpdatePodToleration", id="tolerations"),
         pytest.param({}, {"priority_class_name": "x"}, "UnschedulablePodUpdate", id="anything else"),
     ],
 )
@@ -372,9 +354,7 @@ def park_many(world: World, pods: int, signatures: int) -> None:
 
 def test_an_event_over_50000_unschedulable_pods_of_100_signatures_asks_100_hints():
     world, hint = World(), no()
-    world.register(
-        Fit=[on(NODE_DELETE, hint), on(ClusterEvent(POD, ActionType.DELETE), hint)], Other=[on(NODE_ADD)]
-    )
+    world.register(Fit=[on(NODE_DELETE, hint), on(ClusterEvent(POD, ActionType.DELETE), hint)], Other=[on(NODE_ADD)])
     park_many(world, 50_000, 100)
     assert world.queue.on_event(NODE_DELETE) == 0
     assert len(hint.asked) == 100

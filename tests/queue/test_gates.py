@@ -22,9 +22,7 @@ def test_a_gated_pod_is_not_scheduled(world):
     [
         pytest.param(NODE_ADD, True, id="an event that the gate registered"),
         pytest.param(NODE_DELETE, False, id="an event whose hint skips"),
-        pytest.param(
-            ClusterEvent(NODE_ADD.resource, ActionType.UPDATE_NODE_TAINT), False, id="another event"
-        ),
+        pytest.param(ClusterEvent(NODE_ADD.resource, ActionType.UPDATE_NODE_TAINT), False, id="another event"),
         pytest.param(ClusterEvent(WILDCARD, ActionType.ALL), True, id="a wildcard"),
     ],
 )

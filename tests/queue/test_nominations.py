@@ -60,9 +60,7 @@ def test_a_gated_pod_holds_no_space_until_its_gate_opens(world):
     ],
 )
 @pytest.mark.parametrize("place", ["active", "unschedulable"])
-def test_an_update_changes_a_nomination_only_where_the_object_changed(
-    world, before, in_memory, after, node, place
-):
+def test_an_update_changes_a_nomination_only_where_the_object_changed(world, before, in_memory, after, node, place):
     pod = a_pod("p", nominated=before)
     if place == "active":
         world.add(pod)

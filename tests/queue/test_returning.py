@@ -7,13 +7,7 @@ import random
 import pytest
 
 from moorage.api.pod import PodSchedulingGroup
-from moorage.framework.events import (
-    ASSIGNED_POD_DELETE,
-    UNSCHEDULED_POD_ADD,
-    WILDCARD,
-    ActionType,
-    ClusterEvent,
-)
+from moorage.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, WILDCARD, ActionType, ClusterEvent
 from tests.queue.kit import NODE_ADD, NODE_DELETE, NODE_LABEL, POD_ALL, World, a_pod, changed, no, on, yes
 
 EVERYTHING = ClusterEvent(WILDCARD, ActionType.ALL)
@@ -53,9 +47,7 @@ def test_a_failed_pod_goes_where_its_failure_sends_it(world, plugins, place):
         pytest.param("Fit", "", [EVERYTHING], "backoff", ("*", ""), id="a wildcard helps everybody"),
     ],
 )  # fmt: skip
-def test_events_during_the_attempt_decide_where_the_pod_goes(
-    world, unschedulable, pending, events, place, woken
-):
+def test_events_during_the_attempt_decide_where_the_pod_goes(world, unschedulable, pending, events, place, woken):
     world.register(Fit=[on(NODE_ADD, yes()), on(NODE_DELETE, no())], Gang=[on(POD_ALL, yes())])
     pod = a_pod("p")
     info = world.popped(pod)

@@ -96,9 +96,7 @@ class QueueLife(RuleBasedStateMachine):
     def pop(self):
         ready = {uid for uid, place in self.places.items() if place == "active"}
         early = {
-            uid
-            for uid, place in self.places.items()
-            if place == "backoff" and self._info(uid).unschedulable_plugins
+            uid for uid, place in self.places.items() if place == "backoff" and self._info(uid).unschedulable_plugins
         }
         info = self.queue.pop()
         if info is None:
@@ -157,11 +155,7 @@ class QueueLife(RuleBasedStateMachine):
         plugin = EVENTS[event]
         for uid, place in list(self.places.items()):
             info = self._info(uid)
-            if (
-                place == "unschedulable"
-                and plugin in info.unschedulable_plugins
-                and info.pod.labels["app"] == app
-            ):
+            if place == "unschedulable" and plugin in info.unschedulable_plugins and info.pod.labels["app"] == app:
                 self.places[uid] = self._after_wake(uid, at_once=plugin in info.pending_plugins)
         for _, events, _ in self.flying.values():
             events.append((plugin, "event"))
@@ -197,9 +191,7 @@ class QueueLife(RuleBasedStateMachine):
         self.world.wait(seconds)
         now = self.world.clock.now()
         for uid, place in self.places.items():
-            flushed = (
-                self.flush_after is not None and seconds == 400.0 and place in ("unschedulable", "gated")
-            )
+            flushed = self.flush_after is not None and seconds == 400.0 and place in ("unschedulable", "gated")
             if place == "backoff" and self._info(uid).backoff_until <= now:
                 self.places[uid] = "active"
             elif flushed and self._info(uid).pod.name in self.world.hooks.gates:

@@ -12,9 +12,7 @@ def test_every_place_explains_itself():
     world = World(300.0)
     world.register(Fit=[on(NODE_ADD)])
     world.hooks.gates["gated"] = "Gate"
-    pods = {
-        name: a_pod(name) for name in ("unschedulable", "refused", "errored", "gated", "flying", "active")
-    }
+    pods = {name: a_pod(name) for name in ("unschedulable", "refused", "errored", "gated", "flying", "active")}
     world.refuse(pods["refused"], "Fit")
     world.queue.on_event(NODE_ADD)
     world.refuse(pods["unschedulable"], "Ports", "Fit")
@@ -76,11 +74,7 @@ def test_a_pod_stays_gated_since_its_gate_first_closed(world):
             "is in .'active', 'backoff'",
             id="twice",
         ),
-        pytest.param(
-            lambda queue: queue._inflight.begin(queue.pending.get("uid-a"), 0),
-            "and in flight",
-            id="flying",
-        ),
+        pytest.param(lambda queue: queue._inflight.begin(queue.pending.get("uid-a"), 0), "and in flight", id="flying"),
         pytest.param(lambda queue: queue._places.slots.clear(), "has no slot", id="unknown"),
         pytest.param(lambda queue: queue._inflight.record(None), "are needed", id="events for nobody"),
     ],

@@ -16,12 +16,7 @@ from tests.run.replicas import World, play
 def comparer_of(replica) -> Comparer:
     informers = replica.scheduler.informers.informers
     return Comparer(
-        replica.scheduler.engine,
-        informers[PODS],
-        informers[NODES],
-        replica.client,
-        replica.clock,
-        replica.metrics,
+        replica.scheduler.engine, informers[PODS], informers[NODES], replica.client, replica.clock, replica.metrics
     )
 
 

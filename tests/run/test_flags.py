@@ -37,12 +37,7 @@ def test_every_flag_is_explained_or_says_why_it_does_nothing():
 
 @pytest.mark.parametrize(
     "args",
-    [
-        ["--secure-port=7"],
-        ["--secure-port", "7"],
-        ["-v=3", "--secure-port=7"],
-        ["--leader-elect", "--secure-port=7"],
-    ],
+    [["--secure-port=7"], ["--secure-port", "7"], ["-v=3", "--secure-port=7"], ["--leader-elect", "--secure-port=7"]],
     ids=" ".join,
 )
 def test_values_after_an_equals_sign_or_as_the_next_word(args):
@@ -139,10 +134,7 @@ def test_without_a_file_the_deprecated_flags_count():
         (["--port=10251", "--secure-port=10259"], "--port and --secure-port name different ports"),
         (["--tls-cert-file=x"], "belong together"),
         (["--tls-min-version=VersionTLS10"], "VersionTLS12 or VersionTLS13"),
-        (
-            ["--allow-configuration-changes", "--insecure-skip-authentication"],
-            "drop --insecure-skip-authentication",
-        ),
+        (["--allow-configuration-changes", "--insecure-skip-authentication"], "drop --insecure-skip-authentication"),
     ],
 )
 def test_values_that_do_not_fit_together(args, text):
@@ -168,9 +160,7 @@ def test_unknown_gates_are_refused():
 
 
 def test_a_gate_that_is_switched_is_said_to_switch_nothing():
-    chosen = options_of(
-        parse(["--feature-gates=SchedulerAsyncAPICalls=true,SchedulerPopFromBackoffQ=true"])
-    ).gates
+    chosen = options_of(parse(["--feature-gates=SchedulerAsyncAPICalls=true,SchedulerPopFromBackoffQ=true"])).gates
     (warning,) = gate_warnings(chosen)
     assert "SchedulerAsyncAPICalls" in warning
 

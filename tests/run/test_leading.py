@@ -102,9 +102,7 @@ def test_c2_frozen_for_a_minute_and_not_one_write_afterwards():
         sent = len(first.faults.calls)
         world.add(make_pod("late"), make_pod("huge", cpu="100"))
         await world.clock.sleep(20)
-        written = [
-            call for call in list(first.faults.calls)[sent:] if call.verb not in ("list", "watch", "get")
-        ]
+        written = [call for call in list(first.faults.calls)[sent:] if call.verb not in ("list", "watch", "get")]
         assert written == []
         assert world.placed() == {}
 
@@ -123,9 +121,7 @@ def test_c4_a_lease_lost_during_a_bind_leaves_the_outcome_to_the_successor():
         second = world.replica()
         await world.until(lambda: second.led_at is not None)
         assert world.placed() == {"p": "a"}
-        assert second.scheduler.engine.cache.get(world.pods()[0].uid) is not None, (
-            "known before the first bind"
-        )
+        assert second.scheduler.engine.cache.get(world.pods()[0].uid) is not None, "known before the first bind"
         assert second.binds() == []
 
     play(story)

@@ -70,9 +70,7 @@ def test_one_configuration_is_named(policy):
         configured(f"--policy-config-file={policy}", f"--config={policy}")
 
 
-@pytest.mark.parametrize(
-    "args", [[f"--config={DATA / 'minimal-v1beta2.yaml'}"], []], ids=["a file", "no file"]
-)
+@pytest.mark.parametrize("args", [[f"--config={DATA / 'minimal-v1beta2.yaml'}"], []], ids=["a file", "no file"])
 def test_the_scheduler_name_is_that_of_the_only_profile(args):
     assert names(configured("--scheduler-name=lowcpu-scheduler", *args)) == ["lowcpu-scheduler"]
 

@@ -135,9 +135,7 @@ def test_item_5_readyz_names_a_plugin_whose_run_fails_and_passes(api):
         anyone = ssl._create_unverified_context()
         address = f"https://127.0.0.1:{port}/readyz?verbose"
         with urllib.request.urlopen(address, context=anyone, timeout=10) as answer:
-            assert re.search(
-                r"\[!\]plugin-run: run\(\) of UnderTest failed \d+ times", answer.read().decode()
-            )
+            assert re.search(r"\[!\]plugin-run: run\(\) of UnderTest failed \d+ times", answer.read().decode())
 
 
 def test_c13_a_plugin_that_blocks_the_loop_loses_the_lease_and_nothing_is_bound_afterwards(api):

@@ -56,9 +56,7 @@ def test_a_bind_that_the_watch_has_not_shown_is_waited_for(pods):
     play(story)
 
 
-@pytest.mark.parametrize(
-    "effect", [faults.server_error(), faults.gone(), faults.cut_watch(), faults.delay(60.0)]
-)
+@pytest.mark.parametrize("effect", [faults.server_error(), faults.gone(), faults.cut_watch(), faults.delay(60.0)])
 def test_where_a_second_watch_does_not_tell_all_pods_are_listed(effect):
     async def story(world):
         replica, informer = await standby(world, MANY)

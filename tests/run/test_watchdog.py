@@ -64,9 +64,7 @@ def test_the_watchdog_names_the_plugin_and_its_hook_once(caplog):
     assert "The scheduling loop is held up" in caplog.text
 
 
-def test_item_2_the_watchdog_says_whom_stopping_waits_for_when_it_had_reported_the_same_silence_before(
-    caplog,
-):
+def test_item_2_the_watchdog_says_whom_stopping_waits_for_when_it_had_reported_the_same_silence_before(caplog):
     async def main() -> None:
         heart = Heart(time.monotonic)
         heart.start()

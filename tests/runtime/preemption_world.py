@@ -155,12 +155,7 @@ class Scene:
 
     def node_objects(self):
         return [
-            make_node(
-                f"n{i}",
-                zone=spec["zone"],
-                labels={"side": spec["side"]},
-                extended={CPU: spec["cpu"]},
-            )
+            make_node(f"n{i}", zone=spec["zone"], labels={"side": spec["side"]}, extended={CPU: spec["cpu"]})
             for i, spec in enumerate(self.nodes)
         ]
 

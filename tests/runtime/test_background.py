@@ -66,9 +66,7 @@ async def be_done(plugin: Worker) -> None:
     [
         pytest.param(fail, 1200, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300], id="fails"),
         pytest.param(cancel, 5, [1, 2], id="fails by a cancellation of its own"),
-        pytest.param(
-            ten_minutes_then_fail, 625, [1, 2, 4, 8, 601, 2, 4], id="fails after it ran for ten minutes"
-        ),
+        pytest.param(ten_minutes_then_fail, 625, [1, 2, 4, 8, 601, 2, 4], id="fails after it ran for ten minutes"),
         pytest.param(be_done, 1200, [], id="returns, and is finished"),
     ],
 )
@@ -100,10 +98,7 @@ def test_a_run_that_fails_while_it_is_stopped_is_not_started_again():
 def test_each_failure_of_run_is_logged_with_its_plugin_and_counted(caplog):
     plugin = worker(fail)
     options: dict[str, Any] = {"config": config("worker"), "plugins": [plugin]}
-    with (
-        caplog.at_level(logging.ERROR),
-        Measured(**options, allow_background_failures=True) as cluster,
-    ):
+    with caplog.at_level(logging.ERROR), Measured(**options, allow_background_failures=True) as cluster:
         cluster.settle(4)
         assert cluster.metrics.plugin_run_failures.samples() == {("worker",): 3}
     values = [getattr(record, VALUES) for record in caplog.records]

@@ -9,15 +9,7 @@ import pytest
 
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES
 from moorage.config import ConfigError
-from moorage.framework import (
-    Access,
-    ActionType,
-    ClusterEvent,
-    FilterPlugin,
-    PermitPlugin,
-    Registration,
-    ReusablePlugin,
-)
+from moorage.framework import Access, ActionType, ClusterEvent, FilterPlugin, PermitPlugin, Registration, ReusablePlugin
 from moorage.framework import events as e
 from moorage.framework.points import EXTENSION_POINTS, Plugin
 from moorage.runtime.profile import registrations
@@ -132,8 +124,7 @@ ALLOWED = [
     pytest.param(lambda c: c.list(PRIORITY_CLASSES), id="list what is declared"),
     pytest.param(lambda c: c.get(NODES, "a"), id="get what is declared"),
     pytest.param(
-        lambda c: c.patch(PODS, "p", {"status": {}}, namespace="default", subresource="status"),
-        id="patch status",
+        lambda c: c.patch(PODS, "p", {"status": {}}, namespace="default", subresource="status"), id="patch status"
     ),
     pytest.param(lambda c: c.delete(PODS, "p", namespace="default"), id="delete"),
 ]
@@ -145,17 +136,11 @@ REFUSED = [
         id="writing what may be read",
     ),
     pytest.param(
-        lambda c: c.patch(PODS, "p", {}, namespace="default"),
-        "Access(<Pod>, ('patch',))",
-        id="the object itself",
+        lambda c: c.patch(PODS, "p", {}, namespace="default"), "Access(<Pod>, ('patch',))", id="the object itself"
     ),
-    pytest.param(
-        lambda c: c.bind("p", "default", "", "a"), "('create',), subresource=\"binding\")", id="binding"
-    ),
+    pytest.param(lambda c: c.bind("p", "default", "", "a"), "('create',), subresource=\"binding\")", id="binding"),
     pytest.param(lambda c: c.replace(NODES, make_node("a")), "Access(<Node>, ('update',))", id="replace"),
-    pytest.param(
-        lambda c: anext(c.watch(NODES, resource_version="")), "Access(<Node>, ('watch',))", id="watch"
-    ),
+    pytest.param(lambda c: anext(c.watch(NODES, resource_version="")), "Access(<Node>, ('watch',))", id="watch"),
 ]
 
 
@@ -235,9 +220,7 @@ def event(resource: Any, action: ActionType) -> Registration:
 REGISTRATIONS = [
     pytest.param(None, TEN, id="none declared: the ten common kinds"),
     pytest.param([], [], id="an empty list: nothing ever wakes it"),
-    pytest.param(
-        [event(e.NODE, ADD)], [("Node", ADD), ("Node", TAINT)], id="Node/Add brings UpdateNodeTaint"
-    ),
+    pytest.param([event(e.NODE, ADD)], [("Node", ADD), ("Node", TAINT)], id="Node/Add brings UpdateNodeTaint"),
     pytest.param([event(e.NODE, ADD | TAINT)], [("Node", ADD | TAINT)], id="unless it has it"),
     pytest.param(
         [event(e.NODE, ADD), event(e.NODE, ActionType.UPDATE)],
@@ -255,9 +238,7 @@ def test_registrations(given, expected):
 
 
 def test_the_added_taint_event_has_no_hint():
-    rows = registrations(
-        [type("R", (Registers,), {"given": [event(e.NODE, ADD)]})({}, None)], extenders=False
-    )
+    rows = registrations([type("R", (Registers,), {"given": [event(e.NODE, ADD)]})({}, None)], extenders=False)
     assert [row.hint for row in rows["registers"]] == [None, None]
 
 
@@ -280,14 +261,10 @@ class Signs(Keeps):
 
 
 SAME = [
-    pytest.param(
-        (Signs,), {"labels": {"app": "x"}}, {"labels": {"app": "x"}, "priority": 5}, True, id="all sign"
-    ),
+    pytest.param((Signs,), {"labels": {"app": "x"}}, {"labels": {"app": "x"}, "priority": 5}, True, id="all sign"),
     pytest.param((Signs,), {"labels": {"app": "x"}}, {"labels": {"app": "y"}}, False, id="another sign"),
     pytest.param((Signs,), {}, {"priority": 5}, False, id="no sign for this pod: by template"),
-    pytest.param(
-        (Signs, Keeps), {"labels": {"app": "x"}}, {"labels": {"app": "x"}}, True, id="equal templates"
-    ),
+    pytest.param((Signs, Keeps), {"labels": {"app": "x"}}, {"labels": {"app": "x"}}, True, id="equal templates"),
     pytest.param(
         (Signs, Keeps), {"labels": {"app": "x"}}, {"labels": {"app": "x", "b": "c"}}, False, id="other labels"
     ),
@@ -302,9 +279,7 @@ SAME = [
 def test_pods_that_share_hints(plugins, first, second, same):
     scheduler = built(config(*(plugin.name for plugin in plugins)), plugins)
     signer = Signer(scheduler.engine.profiles["default-scheduler"])
-    signatures = [
-        signer.signature(make_pod(name, **options)) for name, options in (("a", first), ("b", second))
-    ]
+    signatures = [signer.signature(make_pod(name, **options)) for name, options in (("a", first), ("b", second))]
     assert (signatures[0] == signatures[1]) is same
     assert len({*signatures}) == (1 if same else 2)
 

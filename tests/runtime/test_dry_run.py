@@ -10,14 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.framework import (
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    Status,
-    VectorFilterPlugin,
-)
+from moorage.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, VectorFilterPlugin
 from moorage.framework.status import SUCCESS
 from moorage.testing import Cluster, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
@@ -50,9 +43,7 @@ class Few(PreFilterPlugin, FilterPlugin):
         return bool(pod.labels.get("app") == other.labels.get("app"))
 
     def filter(self, state, pod, node):
-        return (
-            Status.unschedulable("too many in the cluster") if len(state.read("few")) >= self.limit else None
-        )
+        return Status.unschedulable("too many in the cluster") if len(state.read("few")) >= self.limit else None
 
     def add_pod(self, state, pod, added, node):
         if self.same(pod, added):
@@ -259,9 +250,7 @@ def test_nodes_that_pre_filter_leaves_out_do_not_fit():
 
 
 actions = st.lists(
-    st.tuples(
-        st.sampled_from(("add", "remove", "fork", "filter", "all")), st.integers(0, 5), st.integers(0, 2)
-    ),
+    st.tuples(st.sampled_from(("add", "remove", "fork", "filter", "all")), st.integers(0, 5), st.integers(0, 2)),
     max_size=15,
 )
 

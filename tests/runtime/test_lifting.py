@@ -172,9 +172,7 @@ BAD_SCORES = [
     pytest.param(1e300, ValueError, "64 bits", id="a float beyond int64"),
     pytest.param(10**400, ValueError, "64 bits", id="an int beyond every float"),
     pytest.param(2**63, ValueError, "64 bits", id="one more than int64 holds"),
-    pytest.param(
-        Status.success(), TypeError, "Success status instead of a number", id="Success for a number"
-    ),
+    pytest.param(Status.success(), TypeError, "Success status instead of a number", id="Success for a number"),
     pytest.param([5], TypeError, r"got \[5\]", id="a list"),
 ]
 
@@ -204,9 +202,7 @@ BAD_ARRAYS = [
     pytest.param(np.array([1.0, np.nan, 1.0]), NodeFailure, "finite", id="NaN"),
     pytest.param(np.array([1.0, -np.inf, 1.0]), NodeFailure, "finite", id="infinity"),
     pytest.param(np.array([1.0, 1e300, 1.0]), NodeFailure, "64 bits", id="beyond int64"),
-    pytest.param(
-        np.array([1, 2**63, 1], dtype=np.uint64), NodeFailure, "64 bits", id="unsigned beyond int64"
-    ),
+    pytest.param(np.array([1, 2**63, 1], dtype=np.uint64), NodeFailure, "64 bits", id="unsigned beyond int64"),
 ]
 
 
@@ -227,9 +223,7 @@ def test_a_bad_array_of_scores_is_refused(array, kind, told):
 BAD_NORMALIZED = [
     pytest.param(None, TypeError, "must return a mapping", id="None"),
     pytest.param([1], TypeError, "must return a mapping", id="a list"),
-    pytest.param(
-        {"n0": 1, "n1": 1, "zz": 1}, ValueError, "'zz', which is not among the nodes", id="unknown node"
-    ),
+    pytest.param({"n0": 1, "n1": 1, "zz": 1}, ValueError, "'zz', which is not among the nodes", id="unknown node"),
     pytest.param({"n0": 1}, NodeFailure, "no score for this node", id="a node left out"),
     pytest.param({"n0": 1, "n1": "x"}, NodeFailure, "expected a number", id="text"),
     pytest.param({"n0": 1, "n1": float("nan")}, NodeFailure, "finite", id="NaN"),

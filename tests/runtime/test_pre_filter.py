@@ -28,15 +28,9 @@ def only(*names: str) -> PreFilterResult:
 
 NO, NEVER = Status.unschedulable, Status.unresolvable
 CASES = [
-    pytest.param(
-        [NO("x"), NO("y"), None], "pqr", "0/3 nodes are available: y.", id="the last refusal is told"
-    ),
-    pytest.param(
-        [NO("x"), NEVER("y"), NO("z")], "pq", "0/3 nodes are available: y.", id="hopeless ends it at once"
-    ),
-    pytest.param(
-        [NO("x"), Status.skip(), None], "pqr", "0/3 nodes are available: x.", id="the others still run"
-    ),
+    pytest.param([NO("x"), NO("y"), None], "pqr", "0/3 nodes are available: y.", id="the last refusal is told"),
+    pytest.param([NO("x"), NEVER("y"), NO("z")], "pq", "0/3 nodes are available: y.", id="hopeless ends it at once"),
+    pytest.param([NO("x"), Status.skip(), None], "pqr", "0/3 nodes are available: x.", id="the others still run"),
     pytest.param(
         [only("a"), only("b")],
         "pq",

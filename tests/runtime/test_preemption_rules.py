@@ -30,24 +30,16 @@ def pod(name, priority=0, minute=0, **options):
 
 
 CHOICES = [
-    pytest.param(
-        {"a": ([pod("x", 5)], 1), "b": ([pod("y", 50), pod("z", 50)], 0)}, "b", id="fewest violated budgets"
-    ),
-    pytest.param(
-        {"a": ([pod("x", 10)], 0), "b": ([pod("y", 9), pod("z", 9), pod("w", 9)], 0)}, "b", id="top priority"
-    ),
-    pytest.param(
-        {"a": ([pod("x", 9), pod("y", 5)], 0), "b": ([pod("z", 9), pod("w", 4)], 0)}, "b", id="sum of them"
-    ),
+    pytest.param({"a": ([pod("x", 5)], 1), "b": ([pod("y", 50), pod("z", 50)], 0)}, "b", id="fewest violated budgets"),
+    pytest.param({"a": ([pod("x", 10)], 0), "b": ([pod("y", 9), pod("z", 9), pod("w", 9)], 0)}, "b", id="top priority"),
+    pytest.param({"a": ([pod("x", 9), pod("y", 5)], 0), "b": ([pod("z", 9), pod("w", 4)], 0)}, "b", id="sum of them"),
     pytest.param(
         {"a": ([pod("x", -9), pod("y", -9)], 0), "b": ([pod("z", -9)], 0)},
         "b",
         id="many of negative priority are not better than one",
     ),
     pytest.param(
-        {"a": ([pod("x", 2**31 - 1), pod("y", -(2**31))], 0), "b": ([pod("z", 2**31 - 1)], 0)},
-        "b",
-        id="fewest victims",
+        {"a": ([pod("x", 2**31 - 1), pod("y", -(2**31))], 0), "b": ([pod("z", 2**31 - 1)], 0)}, "b", id="fewest victims"
     ),
     pytest.param(
         {"a": ([pod("x", 9, 10), pod("y", 9, 20)], 0), "b": ([pod("z", 9, 11), pod("w", 9, 12)], 0)},
@@ -59,9 +51,7 @@ CHOICES = [
         "b",
         id="only top victims count for the start",
     ),
-    pytest.param(
-        {"a": ([pod("x", 9, 10)], 0), "b": ([make_pod("z", priority=9)], 0)}, "b", id="not started is latest"
-    ),
+    pytest.param({"a": ([pod("x", 9, 10)], 0), "b": ([make_pod("z", priority=9)], 0)}, "b", id="not started is latest"),
     pytest.param({"a": ([pod("x", 9, 1)], 0), "b": ([pod("z", 9, 1)], 0)}, "a", id="else the first"),
 ]
 
@@ -75,19 +65,13 @@ def test_the_first_criterion_that_separates_decides(candidates, expected):
 
 
 def violating(budgets, *victims):
-    mask = ClusterBudgets(budgets).violating(
-        VictimColumns([PodRanking((victim, {}) for victim in victims).below(99)])
-    )
+    mask = ClusterBudgets(budgets).violating(VictimColumns([PodRanking((victim, {}) for victim in victims).below(99)]))
     return [] if mask is None else [v.name for v, hit in zip(victims, mask.tolist(), strict=True) if hit]
 
 
 WEB = {"app": "web"}
-IN_WEB = LabelSelector(
-    match_expressions=(LabelSelectorRequirement(key="app", operator="In", values=("web", "db")),)
-)
-NOT_DB = LabelSelector(
-    match_expressions=(LabelSelectorRequirement(key="app", operator="NotIn", values=("db",)),)
-)
+IN_WEB = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="In", values=("web", "db")),))
+NOT_DB = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="NotIn", values=("db",)),))
 BROKEN = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Likes"),))
 THREE = [pod(f"p{i}", 5 - i, labels=WEB) for i in range(3)]
 
@@ -143,14 +127,7 @@ def test_matches_are_forgotten_when_a_budget_changes():
 
 @pytest.mark.parametrize(
     ("nodes", "percentage", "absolute", "expected"),
-    [
-        (5000, 10, 100, 500),
-        (500, 10, 100, 100),
-        (50, 10, 100, 50),
-        (1000, 0, 3, 3),
-        (9, 10, 0, 0),
-        (7, 100, 1, 7),
-    ],
+    [(5000, 10, 100, 500), (500, 10, 100, 100), (50, 10, 100, 50), (1000, 0, 3, 3), (9, 10, 0, 0), (7, 100, 1, 7)],
 )
 def test_how_many_candidates_are_enough(nodes, percentage, absolute, expected):
     assert PreemptionPolicy(percentage, absolute).number_of_candidates(nodes) == expected
@@ -167,13 +144,9 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
 @pytest.mark.parametrize(
     ("spec", "victim", "refusal", "expected"),
     [
-        pytest.param(
-            {"preemption_policy": "Never"}, {}, "", "not eligible due to preemptionPolicy=Never.", id="Never"
-        ),
+        pytest.param({"preemption_policy": "Never"}, {}, "", "not eligible due to preemptionPolicy=Never.", id="Never"),
         pytest.param({"preemption_policy": "PreemptLowerPriority"}, {}, "", "", id="the default policy"),
-        pytest.param(
-            {}, {"deletion_timestamp": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"
-        ),
+        pytest.param({}, {"deletion_timestamp": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"),
         pytest.param(
             {"nominated": "n0"},
             {"deletion_timestamp": DELETED, "conditions": [TARGET]},
@@ -234,10 +207,7 @@ class Webhook:
     async def preempt(self, pod, victims):
         if isinstance(self.answer, Exception):
             raise self.answer
-        return {
-            name: victims.get(name, Victims(())) if kept is None else kept
-            for name, kept in self.answer.items()
-        }
+        return {name: victims.get(name, Victims(())) if kept is None else kept for name, kept in self.answer.items()}
 
 
 BOTH = Candidates.of([Candidate("a", [pod("x", 5), pod("y", 4)], 1), Candidate("b", [pod("z", 5)])])
@@ -251,17 +221,11 @@ BOTH = Candidates.of([Candidate("a", [pod("x", 5), pod("y", 4)], 1), Candidate("
         pytest.param([Webhook({"a": Victims([pod("y", 4)])})], {"a": ["y"]}, id="a victim is spared"),
         pytest.param([Webhook({}, interested=False)], {"a": ["x", "y"], "b": ["z"]}, id="not interested"),
         pytest.param([Webhook({})], {}, id="nothing is left"),
-        pytest.param(
-            [Webhook({"a": None}), Webhook({"b": None})], "not asked about", id="one after the other"
-        ),
+        pytest.param([Webhook({"a": None}), Webhook({"b": None})], "not asked about", id="one after the other"),
         pytest.param([Webhook(ExtenderError("down"))], "down", id="an error"),
         pytest.param([Webhook(ExtenderError("down"), True)], {"a": ["x", "y"], "b": ["z"]}, id="ignorable"),
-        pytest.param(
-            [Webhook({"a": Victims(())})], 'expected at least one victim pod on node "a"', id="no victims"
-        ),
-        pytest.param(
-            [Webhook({"a": Victims(()), "b": None}, True)], {"b": ["z"]}, id="no victims, ignorable"
-        ),
+        pytest.param([Webhook({"a": Victims(())})], 'expected at least one victim pod on node "a"', id="no victims"),
+        pytest.param([Webhook({"a": Victims(()), "b": None}, True)], {"b": ["z"]}, id="no victims, ignorable"),
         pytest.param([Webhook({"c": None})], "not asked about", id="a node of its own"),
     ],
 )
@@ -281,9 +245,7 @@ def answer(scene):
     world = World(scene)
 
     async def ask():
-        told = await maybe_await(
-            world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses)
-        )
+        told = await maybe_await(world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses))
         await world.engine.tasks.stop()
         return told
 
@@ -342,18 +304,12 @@ def test_a_policy_of_its_own_decides_who_goes_and_where():
 def test_the_search_stops_when_enough_are_found_and_one_violates_nothing():
     count = 30
     nodes = [{"zone": "x", "side": "east", "cpu": 4}] * count
-    pods = [
-        {"node": i, "cpu": 4, "priority": 0, "at": 0, "app": "a" if i < 20 else "b"} for i in range(count)
-    ]
+    pods = [{"node": i, "cpu": 4, "priority": 0, "at": 0, "app": "a" if i < 20 else "b"} for i in range(count)]
     world = World(Scene(nodes, pods, {"cpu": 4, "priority": 9}, [make_pdb("b", {"app": "a"}, allowed=0)]))
     handle = world.profile.plugins["DefaultPreemption"].handle
     budgets = ClusterBudgets(handle.lister(POD_DISRUPTION_BUDGETS).list())
     search = CandidateSearch(Session(world.profile).remove_victims, world.pod, world.state, budgets)
     rows = world.statuses.rows_with(Code.UNSCHEDULABLE)
-    found = search.run(
-        Nodes(world.nodes.columns, rows), 8, lambda block: [node.ranked.below(9) for node in block]
-    )
+    found = search.run(Nodes(world.nodes.columns, rows), 8, lambda block: [node.ranked.below(9) for node in block])
     names = [c.node_name for c in found.candidates]
-    assert names == ["n20", *(f"n{i}" for i in range(8))], (
-        "one sound node is enough, of the others eight are kept"
-    )
+    assert names == ["n20", *(f"n{i}" for i in range(8))], "one sound node is enough, of the others eight are kept"

@@ -22,10 +22,7 @@ from tests.runtime.preemption_world import Headroom, Plain, RoomAsked, Scene, Wo
 node_specs = st.fixed_dictionaries(
     {"zone": st.sampled_from("xy"), "side": st.sampled_from(["east", "west"]), "cpu": st.integers(2, 8)}
 )
-labels = {
-    "app": st.sampled_from(["", "a", "b"]),
-    "port": st.sampled_from(["", "", "80", "81"]),
-}
+labels = {"app": st.sampled_from(["", "a", "b"]), "port": st.sampled_from(["", "", "80", "81"])}
 
 
 @st.composite
@@ -48,12 +45,7 @@ def scenes(draw):
         {**where, **size, **labels, "priority": st.integers(-1, 3), "at": st.integers(0, 40)}
     )
     incoming = st.fixed_dictionaries(
-        {
-            "cpu": st.integers(1, 6),
-            "priority": st.integers(1, 4),
-            "side": st.sampled_from(["", "", "east"]),
-            **labels,
-        }
+        {"cpu": st.integers(1, 6), "priority": st.integers(1, 4), "side": st.sampled_from(["", "", "east"]), **labels}
     )
     waiting = st.fixed_dictionaries({**where, **size, **labels, "priority": st.integers(0, 5)})
     return Scene(
@@ -85,9 +77,7 @@ def test_victims_on_every_node_are_those_of_a_plain_search(scene):
         names, found = found_by(world, scene.budgets)
         got = {c.node_name: ([pod.name for pod in c.victims], c.pdb_violations) for c in found.candidates}
         expected = {name: plain.victims(name) for name in names}
-        assert got == {
-            name: (victims, violations) for name, (why, victims, violations) in expected.items() if not why
-        }
+        assert got == {name: (victims, violations) for name, (why, victims, violations) in expected.items() if not why}
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,9 +88,7 @@ def test_the_node_and_the_message_are_those_of_a_plain_search(scene):
         return
 
     async def preempt():
-        answer = await maybe_await(
-            world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses)
-        )
+        answer = await maybe_await(world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses))
         await world.engine.tasks.stop()
         return answer
 

@@ -20,9 +20,7 @@ def boards(draw):
     """Few distinct totals, so that there are many ties, and rows that are not feasible (-1)."""
     size = draw(SIZES)
     scale = draw(st.sampled_from((1, 7, 10**9)))
-    totals = draw(
-        st.lists(st.integers(0, 4).map(lambda t: t * scale) | st.just(-1), min_size=size, max_size=size)
-    )
+    totals = draw(st.lists(st.integers(0, 4).map(lambda t: t * scale) | st.just(-1), min_size=size, max_size=size))
     totals[draw(st.integers(0, size - 1))] = draw(st.integers(0, 5)) * scale
     positions = draw(st.permutations(range(size)))
     ties = draw(st.none() | st.lists(st.integers(0, 2**32), min_size=size, max_size=size, unique=True))

@@ -143,10 +143,7 @@ MISTAKES = [
     pytest.param(NumberName, ["has no `name`"], id="a number as name"),
     pytest.param(
         Empty,
-        [
-            "inherits FilterPlugin but defines no filter()",
-            "inherits ScorePlugin but defines no score()",
-        ],
+        ["inherits FilterPlugin but defines no filter()", "inherits ScorePlugin but defines no score()"],
         id="points without their methods",
     ),
     pytest.param(
@@ -166,25 +163,18 @@ MISTAKES = [
         ["`needs`: Access(Reads.PODS): the resource must be one of moorage.api.resources"],
         id="needs: a dependency as resource",
     ),
-    pytest.param(
-        NeedsAResource, ["`needs` must hold Access only, not pods"], id="needs: a resource without Access"
-    ),
+    pytest.param(NeedsAResource, ["`needs` must hold Access only, not pods"], id="needs: a resource without Access"),
     pytest.param(NeedsNoTuple, ["`needs` must be a tuple of Access"], id="needs: one Access alone"),
     pytest.param(NeedsAText, ["Access(pods): the verbs must be a tuple, not 'list'"], id="needs: one verb"),
     pytest.param(
         NeedsUnknownVerbs,
         [
             "Access(pods): unknown verb 'lsit' (did you mean \"list\"?)",
-            "Access(nodes): unknown verb 'annotate' (known are get, list, watch, create, "
-            "update, patch, delete)",
+            "Access(nodes): unknown verb 'annotate' (known are get, list, watch, create, update, patch, delete)",
         ],
         id="needs: unknown verbs",
     ),
-    pytest.param(
-        Everything,
-        ["filter()", "less()", "has no `name`", "`Args` must be"],
-        id="everything at once",
-    ),
+    pytest.param(Everything, ["filter()", "less()", "has no `name`", "`Args` must be"], id="everything at once"),
 ]
 
 
@@ -386,9 +376,7 @@ def broken(package):
 
 
 @pytest.mark.parametrize(("entry", "told"), BROKEN)
-def test_a_broken_entry_point_is_set_aside_with_a_warning_and_the_others_are_used(
-    broken, caplog, entry, told
-):
+def test_a_broken_entry_point_is_set_aside_with_a_warning_and_the_others_are_used(broken, caplog, entry, told):
     broken(entry)
     registry = Registry()
     with caplog.at_level(logging.WARNING):

@@ -56,9 +56,7 @@ OUTCOMES = [
         id="rejected first",
     ),
     pytest.param(
-        [lambda h, _: (h.allow("one"), h.allow("two"), h.reject("one", "late"))],
-        ("Success", "", ""),
-        id="too late",
+        [lambda h, _: (h.allow("one"), h.allow("two"), h.reject("one", "late"))], ("Success", "", ""), id="too late"
     ),
     pytest.param(
         [lambda h, _: h.preempt("P", "for another")],
@@ -67,9 +65,7 @@ OUTCOMES = [
     ),
     pytest.param([lambda _, pods: pods.reject("u")], ("Unschedulable", "", "removed"), id="removed"),
     pytest.param(
-        [],
-        ("Unschedulable", "one", "rejected due to timeout after waiting 10s at plugin one"),
-        id="the first timer",
+        [], ("Unschedulable", "one", "rejected due to timeout after waiting 10s at plugin one"), id="the first timer"
     ),
     pytest.param(
         [lambda h, _: h.allow("one")],
@@ -92,9 +88,7 @@ def test_the_first_decision_wins(acts, expected):
 def test_pending_plugins_are_those_that_have_not_allowed():
     seen: list[list[str]] = []
     decided(
-        lambda h, _: h.allow("one"),
-        lambda h, _: seen.append(list(h.pending_plugins())),
-        lambda h, _: h.allow("two"),
+        lambda h, _: h.allow("one"), lambda h, _: seen.append(list(h.pending_plugins())), lambda h, _: h.allow("two")
     )
     assert seen == [["two"]]
 
@@ -106,8 +100,7 @@ def test_rejecting_says_whether_the_pod_waits():
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"),
-    [(None, 900.0), (5.0, 5.0), (901.0, 900.0), (0.0, 0.0), (-1.0, 0.0), (float("inf"), 900.0)],
+    ("asked", "given"), [(None, 900.0), (5.0, 5.0), (901.0, 900.0), (0.0, 0.0), (-1.0, 0.0), (float("inf"), 900.0)]
 )
 def test_waits_are_cut_to_fifteen_minutes(asked, given):
     assert permit_timeout(asked) == given

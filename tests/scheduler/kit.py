@@ -20,14 +20,10 @@ from moorage.store.store import Store
 from moorage.testing import Cluster
 
 
-def config(
-    *names: str, profiles: Iterable[str] = ("default-scheduler",), head: str = "", extra: str = ""
-) -> str:
+def config(*names: str, profiles: Iterable[str] = ("default-scheduler",), head: str = "", extra: str = "") -> str:
     """Profiles with PrioritySort, DefaultBinder and these plugins only; `extra` goes into each profile."""
     enabled = ", ".join(f"{{name: {name}}}" for name in ("PrioritySort", *names, "DefaultBinder"))
-    text = (
-        f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{head}\nprofiles:\n"
-    )
+    text = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{head}\nprofiles:\n"
     for profile in profiles:
         text += f"- schedulerName: {profile}\n"
         text += f'  plugins: {{multiPoint: {{disabled: [{{name: "*"}}], enabled: [{enabled}]}}}}\n'

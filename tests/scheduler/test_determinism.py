@@ -25,9 +25,7 @@ def story(seed: int) -> list[str]:
             f"{r.message!r} woken by {r.woken_by}/{r.woken_hint}"
             for r in world.cluster.scheduler.records
         ]
-        told += [
-            f"{call.time:.6f} {call.verb} {call.resource} {call.key}" for call in world.cluster.faults.calls
-        ]
+        told += [f"{call.time:.6f} {call.verb} {call.resource} {call.key}" for call in world.cluster.faults.calls]
         events = [f"{e.reason} {e.regarding.name}: {e.note}" for e in world.cluster.events()]
         return told + events + sorted(f"{pod} on {node}" for pod, node in world.cluster.bound().items())
     finally:
@@ -39,13 +37,7 @@ def in_a_process(seed: int, hash_seed: str) -> str:
     path = os.pathsep.join(entry for entry in (str(ROOT), *sys.path) if entry)
     env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
     ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env=env,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        [sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout

@@ -205,9 +205,7 @@ def test_a_node_that_was_not_asked_about_is_an_error(name):
     with cluster_of(refusing, lying) as cluster:
         cluster.add(*THREE, make_pod("p"))
         cluster.settle(0.3)
-        expected = (
-            f'extender "lying" claims a filtered node "{name}" which is not found in the input node list'
-        )
+        expected = f'extender "lying" claims a filtered node "{name}" which is not found in the input node list'
         assert notes(cluster, "p") == [expected]
 
 
@@ -270,9 +268,7 @@ def test_scores_are_added_times_weight_times_ten(scores, weight, winner, totals)
         cluster.settle()
         record = cluster.record("p")
         assert {entry.node: entry.total for entry in record.scores} == totals
-        assert cluster.node_of("p") in [
-            name for name, total in totals.items() if total == max(totals.values())
-        ]
+        assert cluster.node_of("p") in [name for name, total in totals.items() if total == max(totals.values())]
         if winner != "c" or scores == {}:
             assert cluster.node_of("p") == winner
 
@@ -327,9 +323,7 @@ def test_ties_are_broken_by_the_seeded_random_only_where_extenders_score():
 
 
 def test_a_binding_extender_binds_in_place_of_the_plugins():
-    with cluster_of(
-        Fake(bind=lambda pod, node: cluster.store.bind(pod.name, pod.namespace, node))
-    ) as cluster:
+    with cluster_of(Fake(bind=lambda pod, node: cluster.store.bind(pod.name, pod.namespace, node))) as cluster:
         cluster.add(*THREE, make_pod("p"))
         cluster.settle()
         assert cluster.node_of("p") == "a"

@@ -232,12 +232,7 @@ def test_pre_filter_narrows_the_nodes():
     cluster, calls = run({"PreFilter": PreFilterResult(frozenset({"b", "unknown"}))})
     assert [call for call in calls if call.startswith("Filter")] == ["Filter b"]
     assert cluster.node_of("p") == "b"
-    cluster, _ = run(
-        {
-            "PreFilter": PreFilterResult(frozenset({"b"})),
-            "Filter": lambda node: Status.unresolvable("no"),
-        }
-    )
+    cluster, _ = run({"PreFilter": PreFilterResult(frozenset({"b"})), "Filter": lambda node: Status.unresolvable("no")})
     note = cluster.events("p")[0].note
     refused = "1 no, 1 node(s) didn't satisfy plugin(s) [witness]"
     assert note == f"0/2 nodes are available: {refused}. nothing to do"

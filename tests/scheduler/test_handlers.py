@@ -38,11 +38,7 @@ class World:
         self.waiting = WaitingPods(SystemClock())
         self.foreign: list[Pod] = []
         self.handlers = Handlers(
-            self.stores,
-            self.cache,
-            self.waiting,
-            lambda pod: pod.scheduler_name != OTHER,
-            self.foreign.append,
+            self.stores, self.cache, self.waiting, lambda pod: pod.scheduler_name != OTHER, self.foreign.append
         )
 
     def apply(self, resource: Any, old: Any, new: Any, initial: bool = False) -> list[Instruction]:

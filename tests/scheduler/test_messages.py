@@ -54,10 +54,7 @@ NOBODY = [
     ),
     pytest.param(
         nodes(3, cpu="4"),
-        [
-            make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=0, termination_grace_period_seconds=30)
-            for i in range(3)
-        ],
+        [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=0, termination_grace_period_seconds=30) for i in range(3)],
         make_pod("p", cpu="4", priority=10),
         "0/3 nodes are available: 3 Insufficient cpu.",
         id="preemption succeeded",

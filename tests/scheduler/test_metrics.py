@@ -41,10 +41,7 @@ HISTOGRAMS = {
     "scheduler_preemption_goroutines_duration_seconds": (("result",), exponential(0.01, 2, 20)),
     "scheduler_permit_wait_duration_seconds": (("result",), exponential(0.001, 2, 15)),
     "scheduler_event_handling_duration_seconds": (("event",), exponential(0.0001, 2, 12)),
-    "scheduler_queueing_hint_execution_duration_seconds": (
-        ("event", "hint", "plugin"),
-        exponential(0.00001, 1.5, 20),
-    ),
+    "scheduler_queueing_hint_execution_duration_seconds": (("event", "hint", "plugin"), exponential(0.00001, 1.5, 20)),
 }
 COUNTERS = {
     "scheduler_schedule_attempts": ("profile", "result"),
@@ -89,12 +86,7 @@ class Measured(Cluster):
     def _make_scheduler(self) -> Scheduler:
         self.metrics = SchedulerMetrics(self.clock.now)
         return Scheduler(
-            self.client,
-            clock=self.clock,
-            random=self.random,
-            instance="test",
-            metrics=self.metrics,
-            **self._options,
+            self.client, clock=self.clock, random=self.random, instance="test", metrics=self.metrics, **self._options
         )
 
     def __enter__(self) -> Measured:
@@ -184,10 +176,7 @@ def test_the_numbers_are_right(scenario):
     assert value(found, "scheduler_cache_size", type="assumed_pods") == 0
     victims = "scheduler_preemption_victims"
     assert value(found, victims, f"{victims}_sum") >= 1
-    assert (
-        value(found, "scheduler_permit_wait_duration_seconds", "scheduler_permit_wait_duration_seconds_count")
-        >= 1
-    )
+    assert value(found, "scheduler_permit_wait_duration_seconds", "scheduler_permit_wait_duration_seconds_count") >= 1
     incoming = "scheduler_queue_incoming_pods"
     assert value(found, incoming, f"{incoming}_total", event="UnschedulablePodAdd", queue="active") == 13
     flushed = "scheduler_pod_scheduled_after_flush"
@@ -202,13 +191,9 @@ def test_the_numbers_are_right(scenario):
         "PreBindPreFlight", "PreBind", "Bind", "PostBind", "Sign",
     }  # fmt: skip
     evaluated = "scheduler_plugin_evaluation"
-    assert (
-        value(found, evaluated, f"{evaluated}_total", plugin="NodeResourcesFit", extension_point="Filter") > 0
-    )
+    assert value(found, evaluated, f"{evaluated}_total", plugin="NodeResourcesFit", extension_point="Filter") > 0
     lag = "moorage_watch_lag_seconds"
-    assert value(found, lag, f"{lag}_count") == value(
-        found, attempts, f"{attempts}_total", result="scheduled"
-    )
+    assert value(found, lag, f"{lag}_count") == value(found, attempts, f"{attempts}_total", result="scheduled")
 
 
 def test_no_label_names_a_pod_or_a_node(scenario):

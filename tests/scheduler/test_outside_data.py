@@ -153,10 +153,7 @@ def test_item_4_wake_opens_the_gate_of_a_pre_enqueue_plugin():
     ],
 )
 def test_item_4_wake_refuses_what_is_not_registered_or_not_the_plugins_own(resource, message):
-    with (
-        Cluster(config=config("Load"), plugins=[load()]) as cluster,
-        pytest.raises(ValueError, match=message),
-    ):
+    with Cluster(config=config("Load"), plugins=[load()]) as cluster, pytest.raises(ValueError, match=message):
         plugin_of(cluster).handle.wake(EventResource(resource))
 
 

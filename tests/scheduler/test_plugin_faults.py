@@ -135,9 +135,7 @@ MEANINGLESS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("point", "status"), MEANINGLESS, ids=[f"{p} {s.code.label}" for p, s in MEANINGLESS]
-)
+@pytest.mark.parametrize(("point", "status"), MEANINGLESS, ids=[f"{p} {s.code.label}" for p, s in MEANINGLESS])
 def test_a_code_without_meaning_at_a_point_is_an_error(point, status):
     note = fail_once(point, status)
     assert note.startswith(prefix(point))
@@ -187,16 +185,12 @@ def note_of(plugin: type[Plugin]) -> str:
 VECTORS = [
     pytest.param(lambda nodes: "no", "got 'no'", id="text"),
     pytest.param(lambda nodes: nodes.named("a"), "must return nodes.refuse", id="a bare mask"),
-    pytest.param(
-        lambda nodes: nodes.refuse(np.ones(1, np.bool_), "x"), "one entry per node (2)", id="short mask"
-    ),
+    pytest.param(lambda nodes: nodes.refuse(np.ones(1, np.bool_), "x"), "one entry per node (2)", id="short mask"),
     pytest.param(lambda nodes: nodes[0].alone().refusals(), "another set of nodes", id="for other nodes"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), ["x"] * 0), "IndexError", id="too few reasons"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), lambda i: i), "text", id="a number as reason"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), 5), "", id="a number for a reason"),
-    pytest.param(
-        lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.WAIT), "Wait is no answer", id="Wait"
-    ),
+    pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.WAIT), "Wait is no answer", id="Wait"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.ERROR), ": x", id="an Error"),
 ]
 
@@ -214,9 +208,7 @@ def test_nonsense_of_a_vector_filter(answer, told):
     assert told in note
 
 
-@pytest.mark.parametrize(
-    "array", [np.ones(3), np.array([1.0, np.nan]), [1, 2], np.array([1, 101]), None], ids=str
-)
+@pytest.mark.parametrize("array", [np.ones(3), np.array([1.0, np.nan]), [1, 2], np.array([1, 101]), None], ids=str)
 def test_nonsense_of_a_vector_score(array):
     class Mine(VectorScorePlugin):
         name = "mine"

@@ -85,10 +85,7 @@ def test_no_second_preemption_while_a_victim_terminates(moorage_cluster):
     cluster.settle(3)
     assert deletes(cluster) == ["low"]
     assert cluster.pod("high").nominated_node_name == "a", "the nomination is left alone"
-    assert (
-        "preemption: not eligible due to a terminating pod on the nominated node."
-        in notes(cluster, "high")[-1]
-    )
+    assert "preemption: not eligible due to a terminating pod on the nominated node." in notes(cluster, "high")[-1]
 
 
 def test_a_pod_that_must_not_preempt_stays_pending(moorage_cluster):
@@ -253,25 +250,15 @@ def test_a_victim_on_its_way_is_stopped_in_memory(moorage_cluster, plugin, name)
     assert cluster.node_of("high") == "a"
     assert cluster.node_of(name) == "", "it is pending again, not deleted"
     uid = cluster.pod("high").uid
-    assert notes(cluster, name, "Preempted") == [
-        f"Preempted by pod {uid} on node a (in kube-scheduler memory)."
-    ]
+    assert notes(cluster, name, "Preempted") == [f"Preempted by pod {uid} on node a (in kube-scheduler memory)."]
     told = notes(cluster, name, "FailedScheduling")[0]
-    assert (
-        told
-        == {
-            "waiting": "waiting on permit for pod: preempted",
-            "slow": "preempted by DefaultPreemption",
-        }[name]
-    )
+    assert told == {"waiting": "waiting on permit for pod: preempted", "slow": "preempted by DefaultPreemption"}[name]
     cluster.settle(30)
     cluster.validate()
 
 
 def test_one_victim_in_memory_and_one_to_delete(moorage_cluster):
-    cluster = start(
-        moorage_cluster, victim("slow"), victim("low"), config=with_plugin("Slow"), plugins=[Slow]
-    )
+    cluster = start(moorage_cluster, victim("slow"), victim("low"), config=with_plugin("Slow"), plugins=[Slow])
     cluster.add(preemptor(cpu="4"))
     cluster.settle(5)
     assert cluster.node_of("high") == "a"
@@ -288,9 +275,7 @@ def test_nominated_space_is_not_given_to_lower_priority(moorage_cluster):
 
 
 def test_lower_nominations_on_the_node_are_taken_back(moorage_cluster):
-    cluster = start(
-        moorage_cluster, victim("low", cpu="4", grace=30), preemptor("middle", cpu="4", priority=50)
-    )
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor("middle", cpu="4", priority=50))
     assert cluster.pod("middle").nominated_node_name == "a"
     cluster.patch(PODS, "low", {"metadata": {"deletionTimestamp": None}}, "default")
     cluster.add(victim("low-b", cpu="4", node="a"), preemptor(cpu="4"))

@@ -134,10 +134,7 @@ def test_only_those_whom_a_new_node_helps_are_tried_again():
         cluster.settle(5)
         assert sorted(set(plugin.tried)) == ["y", "z"]
         assert len(plugin.hinted) == 2, "once per signature"
-        assert (place(cluster, "x"), cluster.bound()) == (
-            "unschedulable",
-            {"default/y": "b", "default/z": "b"},
-        )
+        assert (place(cluster, "x"), cluster.bound()) == ("unschedulable", {"default/y": "b", "default/z": "b"})
         assert cluster.record("y").woken_by == "NodeAdd"
 
 
@@ -185,9 +182,7 @@ def test_pods_to_activate_are_tried_when_the_attempt_has_succeeded():
 
     ready: list[bool] = []
     follower: list[Any] = []
-    with Cluster(
-        config=config("friend", "stubborn"), plugins=[Friend, Stubborn], flush_after=None
-    ) as cluster:
+    with Cluster(config=config("friend", "stubborn"), plugins=[Friend, Stubborn], flush_after=None) as cluster:
         cluster.add(make_node("a"), make_pod("follower"))
         cluster.settle(3600)
         follower.append(the_pod(cluster, "follower"))

@@ -87,8 +87,4 @@ def test_a_copy_of_an_object_is_made_in_the_usual_ways() -> None:
 
 
 def test_what_is_empty_is_left_out_of_json() -> None:
-    assert (
-        decoding.to_builtins(make_pod("p", labels={}))["metadata"]
-        .keys()
-        .isdisjoint(("labels", "annotations"))
-    )
+    assert decoding.to_builtins(make_pod("p", labels={}))["metadata"].keys().isdisjoint(("labels", "annotations"))

@@ -157,9 +157,7 @@ def test_twins_share_what_they_saw_until_a_node_is_full():
         assert len({id(record.diagnosis) for record in records}) < 24
 
 
-@pytest.mark.parametrize(
-    ("after", "expected"), [(0, [3, 4, 5]), (2, [3, 4, 5]), (3, [4, 5]), (5, []), (9, [])]
-)
+@pytest.mark.parametrize(("after", "expected"), [(0, [3, 4, 5]), (2, [3, 4, 5]), (3, [4, 5]), (5, []), (9, [])])
 def test_a_copy_has_the_records_behind_a_sequence(after, expected):
     ring = RecordRing(max_bytes=3 * SMALL_RECORD)
     for number in range(5):

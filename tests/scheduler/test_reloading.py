@@ -334,9 +334,7 @@ def test_a_column_of_the_same_key_is_computed_by_the_new_code():
             name = "column"
 
             def score_nodes(self, state, pod, nodes):
-                return nodes.node_column(
-                    "mine", lambda nodes: [100 * (name == preferred) for name in nodes.names]
-                )
+                return nodes.node_column("mine", lambda nodes: [100 * (name == preferred) for name in nodes.names])
 
         return Column
 

@@ -22,9 +22,7 @@ class Twin:
     chosen: list[str] = field(default_factory=list)
     evaluated: list[int] = field(default_factory=list)
 
-    def attempt(
-        self, all_nodes: list[str], candidates: list[str], feasible: set[str], score: dict[str, int]
-    ) -> None:
+    def attempt(self, all_nodes: list[str], candidates: list[str], feasible: set[str], score: dict[str, int]) -> None:
         size = len(candidates)
         wanted = size if size < 100 else max(100, size * self.percentage // 100)
         asked: list[str] = []

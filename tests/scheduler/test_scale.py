@@ -73,8 +73,7 @@ def shy(signs: bool) -> type[Shy]:
 
 
 @pytest.mark.parametrize(
-    ("signs", "pods"),
-    [pytest.param(True, 50_000, id="with sign"), pytest.param(False, 10_000, id="by template")],
+    ("signs", "pods"), [pytest.param(True, 50_000, id="with sign"), pytest.param(False, 10_000, id="by template")]
 )
 def test_one_deletion_over_50000_unschedulable_pods_of_100_signatures_asks_100_hints(signs, pods):
     plugin = shy(signs)

@@ -28,8 +28,7 @@ def test_c16_odd_times_stop_nobody(text):
     with Cluster(flush_after=None) as cluster:
         cluster.add(make_node("a", cpu="2"))
         cluster.add(
-            make_pod("odd", creation_timestamp=text, start_time=text, cpu="100m"),
-            make_pod("plain", cpu="100m"),
+            make_pod("odd", creation_timestamp=text, start_time=text, cpu="100m"), make_pod("plain", cpu="100m")
         )
         cluster.settle(5)
         assert cluster.node_of("plain") == "a"

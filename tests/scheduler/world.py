@@ -82,9 +82,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        self.cluster = Cluster(
-            config=CONFIG, plugins=[Room, Chosen, Ledger], seed=seed, flush_after=None, start=False
-        )
+        self.cluster = Cluster(config=CONFIG, plugins=[Room, Chosen, Ledger], seed=seed, flush_after=None, start=False)
         self.driver = LocalClient(self.cluster.store, self.cluster.clock)
         self.problems: list[str] = []
         self.binds: Counter[str] = Counter()
@@ -95,9 +93,7 @@ class World:
         """Look at every bind that the API server takes, at that very moment."""
         store, really = self.cluster.store, self.cluster.store.bind
 
-        def bind(
-            name: str, namespace: str, node: str, *, uid: str = "", resource_version: str = ""
-        ) -> Stored:
+        def bind(name: str, namespace: str, node: str, *, uid: str = "", resource_version: str = "") -> Stored:
             answer = really(name, namespace, node, uid=uid, resource_version=resource_version)
             self.binds[uid] += 1
             there = [pod for pod in self.cluster.pods() if pod.spec.node_name == node]
@@ -127,9 +123,7 @@ class World:
                 self.cluster.settle(self.rng.choice((0, 0, 0.001, 0.05)))
         self.pass_time()
         # The last events before the end: whoever misses them is not woken by another one.
-        last = self.rng.choice(
-            (self.delete_bound_pod, self.delete_bound_pod, self.label_node, self.taint_node)
-        )
+        last = self.rng.choice((self.delete_bound_pod, self.delete_bound_pod, self.label_node, self.taint_node))
         for _ in range(self.rng.randrange(6)):
             last()
 
@@ -300,9 +294,7 @@ class World:
         ledger = engine.services.shared["ledger"]
         for pod in pods:
             if ledger[pod.uid] != (1 if pod.spec.node_name else 0):
-                found.append(
-                    f"I9: {pod.key} is reserved {ledger[pod.uid]} times, node {pod.spec.node_name!r}"
-                )
+                found.append(f"I9: {pod.key} is reserved {ledger[pod.uid]} times, node {pod.spec.node_name!r}")
         found += [f"I9: {uid} is reserved {n} times" for uid, n in ledger.items() if n not in (0, 1)]
         return found + self.lost_wake_ups(nodes, pods)
 

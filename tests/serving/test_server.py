@@ -88,16 +88,7 @@ def test_uvicorn_has_the_private_parts_that_connections_use():
         config = Config(answering, http="httptools", ws="none", lifespan="off", log_config=None)
         config.load()
         made = Connection(config, ServerState(), loop, ConnectionLimits())
-        used = (
-            "connections",
-            "transport",
-            "scope",
-            "headers",
-            "cycle",
-            "client",
-            "expect_100_continue",
-            "loop",
-        )
+        used = ("connections", "transport", "scope", "headers", "cycle", "client", "expect_100_continue", "loop")
         assert [name for name in used if name not in vars(made)] == []
 
     asyncio.run(scenario())

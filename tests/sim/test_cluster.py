@@ -52,10 +52,7 @@ def test_a_bound_pod_runs_and_ends_with_its_lifetime():
         world.add(make_pod("p"), PodLife(60.0))
         pod = world.pods["default/p"]
         await world.bind("p", "default", pod.uid, "n")
-        assert (world.pods["default/p"].spec.node_name, world.pods["default/p"].status.phase) == (
-            "n",
-            "Running",
-        )
+        assert (world.pods["default/p"].spec.node_name, world.pods["default/p"].status.phase) == ("n", "Running")
         assert world.ending == 1
         await asyncio.sleep(59.0)
         assert world.pods
@@ -76,9 +73,7 @@ def test_a_bind_that_cannot_be_is_a_conflict(what):
         if what == "bound already":
             world.bind_now("default/p", uid, "n")
         with pytest.raises(Conflict):
-            await world.bind(
-                "q" if what == "unknown" else "p", "default", "x" if what == "other uid" else uid, "m"
-            )
+            await world.bind("q" if what == "unknown" else "p", "default", "x" if what == "other uid" else uid, "m")
 
     in_world(body)
 
@@ -115,10 +110,7 @@ def test_status_patches_of_the_scheduler_change_the_pod():
         changed = await world.patch(
             PODS, "p", {"status": {"conditions": [condition], "nominatedNodeName": None}}, **options
         )
-        assert (changed.nominated_node_name, [c.message for c in changed.status.conditions]) == (
-            "",
-            ["other"],
-        )
+        assert (changed.nominated_node_name, [c.message for c in changed.status.conditions]) == ("", ["other"])
         with pytest.raises(Conflict):
             await world.patch(PODS, "p", {"metadata": {"uid": "x"}, "status": {}}, **options)
 

@@ -17,8 +17,7 @@ class Outer(Fields):
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"),
-    [(90, 90.0), (1.5, 1.5), ("90s", 90.0), ("1h30m", 5400.0), ("250ms", 0.25), ("0", 0.0)],
+    ("written", "seconds"), [(90, 90.0), (1.5, 1.5), ("90s", 90.0), ("1h30m", 5400.0), ("250ms", 0.25), ("0", 0.0)]
 )
 def test_durations_are_seconds_or_text(written, seconds):
     assert read_fields(Inner, {"longName": written}, "f").long_name == seconds

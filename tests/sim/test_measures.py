@@ -45,11 +45,7 @@ def test_utilisation_is_of_all_and_over_nodes():
     ("pods", "cordoned", "expected"),
     [
         ([], False, 1.0),
-        (
-            [make_pod("p", cpu=2, memory="1Gi", node="a"), make_pod("q", cpu=3, memory="1Gi", node="b")],
-            False,
-            0.5,
-        ),
+        ([make_pod("p", cpu=2, memory="1Gi", node="a"), make_pod("q", cpu=3, memory="1Gi", node="b")], False, 0.5),
         ([make_pod("p", cpu=1, memory="8Gi", node="a"), make_pod("q", cpu=4, node="b")], False, 0.0),
         ([make_pod("q", cpu=3, memory="1Gi", node="b")], True, 0.25),
     ],

@@ -32,8 +32,7 @@ from moorage.store.store import Store
 from moorage.testing import Cluster, make_node, make_pod
 
 ZSTANDARD = pytest.param(
-    ".jsonl.zst",
-    marks=pytest.mark.skipif(find_spec("zstandard") is None, reason="the extra sim is not installed"),
+    ".jsonl.zst", marks=pytest.mark.skipif(find_spec("zstandard") is None, reason="the extra sim is not installed")
 )
 ENDINGS = [".jsonl", ".jsonl.gz", ZSTANDARD]
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
@@ -137,11 +136,7 @@ def test_environment_annotations_and_managed_fields_are_left_out(tmp_path):
         meta = {"annotations": {"note": "kept"}, "managedFields": [{"manager": "secret"}]}
         container = {"name": "c", "env": [{"name": "A", "value": "secret"}], "command": ["secret"]}
         world.store.create(
-            PODS,
-            {
-                "metadata": {"name": "p", "namespace": "default", **meta},
-                "spec": {"containers": [container]},
-            },
+            PODS, {"metadata": {"name": "p", "namespace": "default", **meta}, "spec": {"containers": [container]}}
         )
         world.store.create(QUOTAS, {"metadata": {"name": "q", "namespace": "default", **meta}})
         await world.start()
@@ -364,9 +359,7 @@ def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_pa
     async def main() -> None:
         Recorded(tmp_path / "day.jsonl.zst")
 
-    with pytest.raises(
-        MoorageError, match=r"day.jsonl.zst: Zstandard is not installed. Install moorage\[sim\]"
-    ):
+    with pytest.raises(MoorageError, match=r"day.jsonl.zst: Zstandard is not installed. Install moorage\[sim\]"):
         loop.run(main())
 
 
@@ -375,12 +368,7 @@ def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, ending):
     path = tmp_path / f"day{ending}"
     file = RecordingFile(path)
     for number in range(20):
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"p-{number}"},
-            "spec": {"nodeName": "n"},
-        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{number}"}, "spec": {"nodeName": "n"}}
         line = {"time": f"2026-01-01T00:00:{number:02d}Z", "event": "Add", "resource": pod}
         file.add(json.dumps(line).encode() + b"\n")
         file.flush()
@@ -427,9 +415,7 @@ def test_a_kind_that_may_not_be_read_is_a_gap_and_one_that_is_needed_an_error(tm
 def test_a_kind_that_may_be_listed_but_not_watched_is_a_trouble(tmp_path):
     async def main() -> list[str]:
         world = Recorded(tmp_path / "day.jsonl", PRIORITY_CLASSES, QUOTAS)
-        world.faults.add(
-            Fault(faults.fail(forbidden("watch")), verb="watch", resource=PRIORITY_CLASSES, times=None)
-        )
+        world.faults.add(Fault(faults.fail(forbidden("watch")), verb="watch", resource=PRIORITY_CLASSES, times=None))
         world.faults.add(Fault(faults.not_found(), verb="list", resource=QUOTAS, times=None))
         await world.start()
         await asyncio.sleep(10)
@@ -468,9 +454,7 @@ def test_a_full_disk_ends_the_recording_with_the_name_of_the_file(tmp_path, monk
         monkeypatch.setattr(RecordingFile, "_write", full)
         await world.task
 
-    with pytest.raises(
-        MoorageError, match=r"Cannot write the recording .*day.jsonl: No space left on device"
-    ):
+    with pytest.raises(MoorageError, match=r"Cannot write the recording .*day.jsonl: No space left on device"):
         loop.run(main())
 
 
@@ -479,11 +463,7 @@ def test_a_scheduler_at_work_is_recorded_and_replayed_as_it_was(tmp_path):
     with Cluster() as cluster:
         cluster.add(make_node(f"n-{number}", cpu="4") for number in range(4))
         recording = ClusterRecorder(
-            LocalClient(cluster.store, cluster.clock),
-            [],
-            RecordingOptions(path),
-            clock=cluster.clock,
-            random=Random(0),
+            LocalClient(cluster.store, cluster.clock), [], RecordingOptions(path), clock=cluster.clock, random=Random(0)
         )
         task = cluster.run(begin(recording))
         for number in range(20):

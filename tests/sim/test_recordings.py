@@ -113,11 +113,7 @@ def test_lines_that_cannot_be_used_are_problems_and_the_others_go_on(tmp_path, b
 
 def test_adds_of_what_is_there_and_updates_of_what_is_not_come_after_a_broken_watch(tmp_path):
     again = {**HEAD[0], "metadata": {"name": "n", "labels": {"a": "b"}}}
-    lines = [
-        line("Add", again, 1),
-        line("Update", {**HEAD[1], "metadata": {"name": "q"}}, 2),
-        line("Add", HEAD[1], 3),
-    ]
+    lines = [line("Add", again, 1), line("Update", {**HEAD[1], "metadata": {"name": "q"}}, 2), line("Add", HEAD[1], 3)]
     result = Simulation(Recording(written(tmp_path / "r.jsonl", *lines))).run()
     assert result.problems == []
     assert (result["nodes"], result["scheduled"]) == (1, 2)

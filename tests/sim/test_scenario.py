@@ -20,24 +20,12 @@ def read(text, files=None):
         ("nodes: [{count: -1, allocatable: {cpu: 1}}]", "nodes[0].count: -1 is less than 0"),
         ("workloads: [{name: w, count: 1}]", "workloads[0]: needs either shape"),
         ("workloads: [{name: w, shape: {cpu: 1}}]", "workloads[0].count: required without a rate"),
-        (
-            "workloads: [{name: w, shape: {cpu: x}, count: 1}]",
-            "workloads[0].shape.cpu: 'x' is not a quantity",
-        ),
+        ("workloads: [{name: w, shape: {cpu: x}, count: 1}]", "workloads[0].shape.cpu: 'x' is not a quantity"),
         ("workloads: [{name: w, shape: {cpu: 1}, rate: 1}]", "workloads[0]: pods would arrive forever"),
         ("workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: at}]", "`arrival: at` requires times"),
-        (
-            "workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: poisson}]",
-            "workloads[0].rate: required",
-        ),
-        (
-            "workloads: [{name: w, shape: {cpu: 1}, count: 1, burst: 0}]",
-            "workloads[0].burst: 0 is less than 1",
-        ),
-        (
-            "workloads: [{name: w, shape: {cpu: 1}, count: 1, lifetime: {}}]",
-            "workloads[0].lifetime: needs one",
-        ),
+        ("workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: poisson}]", "workloads[0].rate: required"),
+        ("workloads: [{name: w, shape: {cpu: 1}, count: 1, burst: 0}]", "workloads[0].burst: 0 is less than 1"),
+        ("workloads: [{name: w, shape: {cpu: 1}, count: 1, lifetime: {}}]", "workloads[0].lifetime: needs one"),
         (
             "workloads: [{name: w, shape: {cpu: 1}, count: 1}, {name: w, shape: {cpu: 1}, count: 1}]",
             "workloads[1].name: 'w' is the name of two workloads",
@@ -54,15 +42,9 @@ def read(text, files=None):
         ("events: [{at: 1, drain: a, cordon: b}]", "got drain, cordon"),
         ("events: [{at: 1, drain: a, for: 1m}]", "events[0].for: is allowed with failNode only"),
         ("events: [{at: 1, addNodes: {name: n}}]", "events[0].addNodes.allocatable: required"),
-        (
-            "events: [{at: 1, scale: {workload: w, count: 2}}]",
-            "events[0].scale.workload: 'w' is not a deployment",
-        ),
+        ("events: [{at: 1, scale: {workload: w, count: 2}}]", "events[0].scale.workload: 'w' is not a deployment"),
         ("assertions: [{measure: pending, op: '=', value: 0}]", "assertions[0].op: Invalid enum value '='"),
-        (
-            "workloads: [{name: w, shape: {cpu: 1}, cont: 1}]",
-            "workloads[0].cont: unknown field; did you mean",
-        ),
+        ("workloads: [{name: w, shape: {cpu: 1}, cont: 1}]", "workloads[0].cont: unknown field; did you mean"),
     ],
 )
 def test_mistakes_are_named_with_their_place(text, message):

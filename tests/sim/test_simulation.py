@@ -113,9 +113,7 @@ def test_cordons_labels_taints_and_objects_reach_the_scheduler():
 
 
 def test_what_cannot_be_done_is_a_problem_and_the_run_goes_on():
-    result = run(
-        "events: [{at: 1, drain: nope}]\nworkloads: [{name: a, count: 1, start: 2s, shape: {cpu: 1}}]"
-    )
+    result = run("events: [{at: 1, drain: nope}]\nworkloads: [{name: a, count: 1, start: 2s, shape: {cpu: 1}}]")
     assert result["scheduled"] == 1
     assert result.problems == ["at 1 s: there is no node 'nope'"]
 
@@ -209,9 +207,7 @@ def test_plugins_with_a_run_of_their_own_run():
             return None if self.opened else Status.unschedulable("closed")
 
     result = run(
-        "workloads: [{name: a, count: 1, shape: {cpu: 1}}]\nduration: 10m",
-        config=config("Opens"),
-        plugins=[Opens],
+        "workloads: [{name: a, count: 1, shape: {cpu: 1}}]\nduration: 10m", config=config("Opens"), plugins=[Opens]
     )
     assert result["scheduled"] == 1
     assert result.maximum("pending.Opens") == 1
@@ -271,11 +267,7 @@ def test_own_measures_are_functions_or_classes_made_for_each_run():
 
 @pytest.mark.parametrize(
     ("reference", "message"),
-    [
-        ("nope:f", "No module named 'nope'"),
-        ("math:nope", "no attribute 'nope'"),
-        ("math:pi", "is not a function"),
-    ],
+    [("nope:f", "No module named 'nope'"), ("math:nope", "no attribute 'nope'"), ("math:pi", "is not a function")],
 )
 def test_a_measure_that_is_not_there_is_named(reference, message):
     with pytest.raises(MoorageError, match=message):

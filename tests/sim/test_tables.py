@@ -8,16 +8,7 @@ import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.sim import tables
-from moorage.sim.tables import (
-    MEASURE,
-    NUMBER,
-    SECONDS,
-    TEXT,
-    ResultTable,
-    TableFormat,
-    check_format,
-    read_table,
-)
+from moorage.sim.tables import MEASURE, NUMBER, SECONDS, TEXT, ResultTable, TableFormat, check_format, read_table
 
 PARQUET = pytest.param(
     TableFormat.PARQUET,

@@ -225,10 +225,7 @@ def test_hashes_are_equal_with_one_salt_and_differ_with_another():
 
 
 def test_custom_objects_and_labels_that_name_them_stay_together(tmp_path):
-    group = {
-        "metadata": {"name": "train", "namespace": "ml"},
-        "spec": {"minMember": 2, "near": "oak", "mode": "Any"},
-    }
+    group = {"metadata": {"name": "train", "namespace": "ml"}, "spec": {"minMember": 2, "near": "oak", "mode": "Any"}}
     raw = Unstructured({"apiVersion": GROUPS.api_version, "kind": GROUPS.kind, **group})
     pod = {"metadata": {"name": "p", "namespace": "ml", "labels": {"scheduling.x-k8s.io/pod-group": "train"}}}
     objects = {GROUPS: [raw.raw], PODS: [pod], NODES: [{"metadata": {"name": "oak"}}]}

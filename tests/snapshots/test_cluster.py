@@ -43,9 +43,7 @@ def test_all_pages_are_read_and_pods_come_last():
 
 
 def test_what_cannot_be_read_is_set_aside():
-    cluster = read(
-        Lists(nodes=[Malformed("x", "broken"), make_node("a", cpu="much"), make_node("b")], pods=[])
-    )
+    cluster = read(Lists(nodes=[Malformed("x", "broken"), make_node("a", cpu="much"), make_node("b")], pods=[]))
     assert [node.name for node in cluster.objects[NODES]] == ["b"]
 
 

@@ -10,15 +10,7 @@ import pytest
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.api.resources import (
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    SERVICES,
-    Resource,
-    Unstructured,
-    custom,
-)
+from moorage.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource, Unstructured, custom
 from moorage.plugins.volumes import is_fully_bound
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod

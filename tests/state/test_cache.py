@@ -120,8 +120,7 @@ class TestAssuming:
         finally:
             logs.remove()
         assert stream.getvalue().partition("] ")[2] == (
-            '"Pod cache corrected" problem="assumed_on_another_node" pod="default/p" uid="p" node="b" '
-            'cached_node="a"\n'
+            '"Pod cache corrected" problem="assumed_on_another_node" pod="default/p" uid="p" node="b" cached_node="a"\n'
         )
 
     def test_an_update_without_a_node_is_ignored(self, cache):
@@ -361,9 +360,7 @@ class TestChecking:
                 ],
                 id="a resize was missed",
             ),
-            pytest.param(
-                "ab", [bound("a"), make_pod("q"), bound("b", uid="x", phase="Failed")], [], id="others"
-            ),
+            pytest.param("ab", [bound("a"), make_pod("q"), bound("b", uid="x", phase="Failed")], [], id="others"),
         ],
     )
     def test_compare_lists_differences_to_the_api_server(self, cache, nodes, pods, expected):

@@ -52,16 +52,11 @@ requirements = st.one_of(
         st.sampled_from(["In", "NotIn"]),
         st.sets(st.sampled_from(["1", "2", "3"]), min_size=1, max_size=2),
     ),
-    st.builds(
-        make_requirement, st.sampled_from(["app", "tier"]), st.sampled_from(["Exists", "DoesNotExist"])
-    ),
+    st.builds(make_requirement, st.sampled_from(["app", "tier"]), st.sampled_from(["Exists", "DoesNotExist"])),
 )
 selectors = st.one_of(st.lists(requirements, max_size=3).map(make_selector), st.just(NOTHING))
 pod_selectors = st.builds(
-    PodSelector,
-    st.one_of(st.none(), st.frozensets(spaces, max_size=2)),
-    selectors,
-    st.booleans(),
+    PodSelector, st.one_of(st.none(), st.frozensets(spaces, max_size=2)), selectors, st.booleans()
 )
 label_selectors = st.one_of(
     st.none(),
@@ -225,9 +220,7 @@ class CountingMachine(RuleBasedStateMachine):
         for row, pod in self._placed():
             for kind, sign, listed in lists_of(compile_pod_terms(pod)):
                 for found in listed:
-                    term, weight = (
-                        (found, 0) if isinstance(found, AffinityTerm) else (found.term, found.weight)
-                    )
+                    term, weight = (found, 0) if isinstance(found, AffinityTerm) else (found.term, found.weight)
                     if not term.selector.nothing:
                         expected.setdefault((kind, term, sign * weight), Counter())[row] += 1
         assert {(held.kind, held.term, held.weight): held.as_dict() for held in self.terms} == expected

@@ -23,8 +23,7 @@ from tests.state.objects import ZONE, make_node, make_pod
 
 def with_terms(name: str, *apps: str, namespace: str = "default") -> Pod:
     terms = tuple(
-        PodAffinityTerm(topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": app}))
-        for app in apps
+        PodAffinityTerm(topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": app})) for app in apps
     )
     away = PodAntiAffinity(required_during_scheduling_ignored_during_execution=terms)
     return Pod(

@@ -62,9 +62,7 @@ def test_removing_an_unknown_node_changes_nothing():
     [
         pytest.param({}, ("", ""), id="no labels"),
         pytest.param({"topology.kubernetes.io/zone": "z"}, ("", "z"), id="zone only"),
-        pytest.param(
-            {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"}, ("r", "z"), id="both"
-        ),
+        pytest.param({"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"}, ("r", "z"), id="both"),
         pytest.param(
             {"topology.kubernetes.io/zone": "z", BETA_ZONE: "old", BETA_REGION: "r"},
             ("r", "old"),
@@ -85,9 +83,7 @@ def listed_plainly(nodes: dict[int, Zone], zones: list[Zone]) -> list[int]:
     return result
 
 
-steps = st.lists(
-    st.tuples(st.integers(0, 8), st.sampled_from(["", "a", "b", "c"]), st.booleans()), max_size=40
-)
+steps = st.lists(st.tuples(st.integers(0, 8), st.sampled_from(["", "a", "b", "c"]), st.booleans()), max_size=40)
 
 
 @given(steps)

@@ -164,11 +164,7 @@ def test_rows_of_a_dry_run_take_pods(table):
         OverlayRows(table, PodEntries().entry, ["never"])
 
 
-@given(
-    running=st.dictionaries(st.integers(0, 5), st.integers(0, 2)),
-    priority=st.integers(0, 1),
-    later=steps,
-)
+@given(running=st.dictionaries(st.integers(0, 5), st.integers(0, 2)), priority=st.integers(0, 1), later=steps)
 @settings(max_examples=60, deadline=None)
 def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
     table, twin = tables(running)

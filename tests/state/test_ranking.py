@@ -10,13 +10,7 @@ from moorage.framework.preemption import start_of
 from moorage.state.ranking import PodRanking, VictimColumns
 from moorage.testing import make_pod
 
-STARTS = (
-    None,
-    "2026-01-01T00:00:00Z",
-    "2026-01-01T00:00:01Z",
-    "2026-01-01T00:00:00.5Z",
-    "2026-01-01T02:00:00+01:00",
-)
+STARTS = (None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:00.5Z", "2026-01-01T02:00:00+01:00")
 pods = st.lists(
     st.builds(
         lambda priority, started: make_pod("p", priority=priority, start_time=started),
@@ -37,9 +31,7 @@ def test_higher_priority_comes_first_then_the_earlier_start(given_pods):
 @given(pods, st.integers(-3, 3))
 def test_below_a_priority_are_all_pods_of_lower_priority(given_pods, priority):
     lower = PodRanking((pod, {}) for pod in given_pods).below(priority)
-    assert sorted(pod.priority for pod in lower) == sorted(
-        p.priority for p in given_pods if p.priority < priority
-    )
+    assert sorted(pod.priority for pod in lower) == sorted(p.priority for p in given_pods if p.priority < priority)
     assert len(lower) == len(list(lower))
 
 
@@ -71,9 +63,7 @@ def test_starts_are_read_whatever_their_form():
 
 
 def test_a_tail_is_a_sequence():
-    ranked = PodRanking(
-        [(make_pod("a", priority=2), {}), (make_pod("b", priority=1), {}), (make_pod("c"), {})]
-    )
+    ranked = PodRanking([(make_pod("a", priority=2), {}), (make_pod("b", priority=1), {}), (make_pod("c"), {})])
     lower = ranked.below(2)
     assert [pod.name for pod in lower] == ["b", "c"]
     assert (lower[0].name, lower[-1].name, [p.name for p in lower[1:]]) == ("b", "c", ["c"])

@@ -58,9 +58,7 @@ class Watched:
         self.cache.add_node(make_node("a"))
         counting = LazyCounting(table)
         self.counters, self.terms = counting.pod_counters(), counting.affinity_terms()
-        self.owners = Indexes(table.observers).pod_index(
-            "owner", lambda pod: pod.labels.get("owner", "").split()
-        )
+        self.owners = Indexes(table.observers).pod_index("owner", lambda pod: pod.labels.get("owner", "").split())
         self.heard: list[str] = []
         table.observers.observe(self)
 
@@ -97,9 +95,7 @@ def reported(cpu: str) -> ContainerStatus:
     [
         pytest.param(pod(), id="as it was assumed"),
         pytest.param(with_status(pod(), conditions=(SCHEDULED,)), id="with a condition"),
-        pytest.param(
-            with_status(pod(), container_statuses=(reported("1"),)), id="with resources as they were wanted"
-        ),
+        pytest.param(with_status(pod(), container_statuses=(reported("1"),)), id="with resources as they were wanted"),
     ],
 )
 def test_a_confirmation_neither_removes_nor_adds(world, seen):

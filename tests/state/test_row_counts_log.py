@@ -11,10 +11,7 @@ from moorage.state.row_counts import RowCounts
 
 TABLE = SimpleNamespace(width=64)
 
-changes = st.one_of(
-    st.tuples(st.integers(0, 63), st.just(1)),
-    st.lists(st.integers(0, 63), min_size=40, unique=True),
-)
+changes = st.one_of(st.tuples(st.integers(0, 63), st.just(1)), st.lists(st.integers(0, 63), min_size=40, unique=True))
 
 
 @given(st.lists(changes, max_size=40))

@@ -110,9 +110,7 @@ KEY = "default/p"
 
 def version(number: str, mark: str = "") -> Pod:
     pod = make_pod("p", labels={"mark": mark})
-    return msgspec.structs.replace(
-        pod, metadata=msgspec.structs.replace(pod.metadata, resource_version=number)
-    )
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, resource_version=number))
 
 
 class World:
@@ -148,16 +146,12 @@ def test_without_assumption_the_store_is_shown(world):
     ("assumed", "delivered", "expected"),
     [
         pytest.param("9", None, ("9", "assumed"), id="a change not yet written is shown at once"),
-        pytest.param(
-            "9", "9", ("9", "assumed"), id="the version it is based on, delivered again, changes nothing"
-        ),
+        pytest.param("9", "9", ("9", "assumed"), id="the version it is based on, delivered again, changes nothing"),
         pytest.param("9", "10", ("10", "delivered"), id="any later version ends a change not yet written"),
         pytest.param("12", "10", ("12", "assumed"), id="a version between base and assumed is too old"),
         pytest.param("12", "12", ("12", "delivered"), id="the assumed version arrives"),
         pytest.param("12", "100", ("100", "delivered"), id="versions are compared as numbers"),
-        pytest.param(
-            "x", "y", ("y", "delivered"), id="versions that are no numbers: any other one counts as newer"
-        ),
+        pytest.param("x", "y", ("y", "delivered"), id="versions that are no numbers: any other one counts as newer"),
     ],
 )
 def test_an_assumed_object_is_shown_until_overtaken(world, assumed, delivered, expected):

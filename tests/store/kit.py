@@ -26,10 +26,7 @@ def new_store(wall: Wall | None = None, **options: Any) -> Store:
 
 
 def pod(name: str = "a", namespace: str = "default", **spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"containers": [{"name": "main"}], **spec},
-    }
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": [{"name": "main"}], **spec}}
 
 
 def node(name: str = "n1", **meta: Any) -> dict[str, Any]:

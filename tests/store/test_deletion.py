@@ -32,14 +32,7 @@ def run_pod(store: Store) -> None:
         pytest.param({}, False, "Pending", 30, False, id="unassigned goes at once whatever is asked"),
         pytest.param({}, True, "Running", None, True, id="assigned gets the default of 30 s"),
         pytest.param({}, True, "Running", 0, False, id="grace 0 goes at once"),
-        pytest.param(
-            {"terminationGracePeriodSeconds": 0},
-            True,
-            "Running",
-            None,
-            False,
-            id="own grace 0 goes at once",
-        ),
+        pytest.param({"terminationGracePeriodSeconds": 0}, True, "Running", None, False, id="own grace 0 goes at once"),
         pytest.param({}, True, "Running", -5, True, id="a negative grace is 1 s"),
         pytest.param({}, True, "Succeeded", 30, False, id="a finished pod goes at once"),
     ],
@@ -123,9 +116,7 @@ def test_preconditions_protect_another_object(precondition, words):
     uid = store.create(PODS, pod()).uid
     with pytest.raises(Conflict) as caught:
         store.delete(PODS, "a", namespace="default", **precondition)
-    assert caught.value.status.message == (
-        f'Operation cannot be fulfilled on Pod "a": {words.format(uid=uid)}'
-    )
+    assert caught.value.status.message == (f'Operation cannot be fulfilled on Pod "a": {words.format(uid=uid)}')
     assert is_there(store)
 
 
@@ -152,11 +143,7 @@ class TestNamespaces:
     def test_finalizing_changes_nothing_else(self):
         store = new_store(rules=strict_rules())
         before = store.create(NAMESPACES, self.namespace()).raw
-        proposed = {
-            **before,
-            "spec": {"finalizers": ["a/b"]},
-            "metadata": {"name": "team", "labels": {"x": "y"}},
-        }
+        proposed = {**before, "spec": {"finalizers": ["a/b"]}, "metadata": {"name": "team", "labels": {"x": "y"}}}
         after = store.replace(NAMESPACES, proposed, subresource="finalize").raw
         assert after["spec"] == {"finalizers": ["a/b"]}
         assert after["metadata"]["labels"] == before["metadata"]["labels"]

@@ -209,9 +209,7 @@ class TestWatches:
             on_client(body)
 
     @pytest.mark.parametrize(
-        ("error", "ending"),
-        [(None, "ended"), (NotSent("reset"), "NotSent")],
-        ids=["quietly", "with an error"],
+        ("error", "ending"), [(None, "ended"), (NotSent("reset"), "NotSent")], ids=["quietly", "with an error"]
     )
     def test_open_watches_can_be_cut(self, error, ending):
         async def body(client: LocalClient) -> tuple[list[str], int]:
@@ -413,9 +411,7 @@ class TestSelectingCalls:
             faults.add(Fault(effects.not_sent(), chance=0.3, times=None))
 
             async def body(client: LocalClient) -> list[int]:
-                answers = await asyncio.gather(
-                    *(client.list(PODS) for _ in range(100)), return_exceptions=True
-                )
+                answers = await asyncio.gather(*(client.list(PODS) for _ in range(100)), return_exceptions=True)
                 return [number for number, answer in enumerate(answers) if isinstance(answer, NotSent)]
 
             failed: list[int] = on_client(body, faults)

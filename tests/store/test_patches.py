@@ -26,9 +26,7 @@ from moorage.store.patches import _merge_key, apply_json_patch, apply_patch, mer
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=1), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=1), inner, max_size=3),
     max_leaves=8,
 )
 
@@ -140,16 +138,10 @@ class TestStrategicMerge:
         outer, inner = field.split(".")
         value = {outer: {inner: [{key: "a", "x": 1}, {key: "b", "x": 2}]}}
         patch = {outer: {inner: [{key: "b", "y": 3}, {key: "c", "x": None}]}}
-        assert strategic(value, patch)[outer][inner] == [
-            {key: "a", "x": 1},
-            {key: "b", "x": 2, "y": 3},
-            {key: "c"},
-        ]
+        assert strategic(value, patch)[outer][inner] == [{key: "a", "x": 1}, {key: "b", "x": 2, "y": 3}, {key: "c"}]
 
     @pytest.mark.parametrize(
-        ("resource", "field"),
-        [(PODS, "tolerations"), (NODES, "taints")],
-        ids=["tolerations", "taints"],
+        ("resource", "field"), [(PODS, "tolerations"), (NODES, "taints")], ids=["tolerations", "taints"]
     )
     def test_atomic_lists_are_replaced(self, resource, field):
         value = {"spec": {field: [{"key": "a"}, {"key": "b"}]}}
@@ -196,9 +188,7 @@ class TestStrategicMerge:
         [
             pytest.param([{"name": "a", "$patch": "delete"}], [{"name": "b", "x": 1}], id="delete an item"),
             pytest.param([{"$patch": "replace"}, {"name": "z"}], [{"name": "z"}], id="replace the list"),
-            pytest.param(
-                [{"name": "b", "$patch": "replace"}], [], id="a replace directive anywhere empties the list"
-            ),
+            pytest.param([{"name": "b", "$patch": "replace"}], [], id="a replace directive anywhere empties the list"),
         ],
     )
     def test_directives_in_lists(self, patch, expected):

@@ -96,10 +96,7 @@ def test_on_the_host_network_ports_are_ports_of_the_node():
     ],
 )
 def test_priority(spec, expected):
-    classes = (
-        priority_class("high", 1000, preemptionPolicy="Never"),
-        priority_class("usual", 5, globalDefault=True),
-    )
+    classes = (priority_class("high", 1000, preemptionPolicy="Never"), priority_class("usual", 5, globalDefault=True))
     found = created(pod(**spec), *classes)["spec"]
     assert (found["priority"], found["preemptionPolicy"]) == expected
 

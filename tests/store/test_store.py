@@ -48,12 +48,7 @@ class TestCreate:
         [
             pytest.param({}, BadRequest, "no metadata", id="no metadata"),
             pytest.param({"metadata": {"name": "a"}}, BadRequest, "empty namespace", id="no namespace"),
-            pytest.param(
-                {"metadata": {"namespace": "default"}},
-                Invalid,
-                "generateName is required",
-                id="no name",
-            ),
+            pytest.param({"metadata": {"namespace": "default"}}, Invalid, "generateName is required", id="no name"),
             pytest.param(
                 {"metadata": {"name": "a", "namespace": "default", "resourceVersion": "5"}},
                 BadRequest,
@@ -190,8 +185,7 @@ class TestReplace:
             ({"spec": {"unschedulable": False}}, ""),
         ]
         generations = [
-            store.patch(NODES, "n1", patch, subresource=door).raw["metadata"]["generation"]
-            for patch, door in changes
+            store.patch(NODES, "n1", patch, subresource=door).raw["metadata"]["generation"] for patch, door in changes
         ]
         assert generations == [1, 2, 2, 3]
 
@@ -233,9 +227,7 @@ class TestStatusDoor:
         store = new_store()
         raw = {"metadata": {"name": "w", "namespace": "default"}, "status": {"ready": 1}}
         assert store.create(WIDGETS, raw).raw["status"] == {"ready": 1}
-        patched = store.patch(
-            WIDGETS, "w", {"status": {"ready": 2}}, namespace="default", patch_type=PatchType.MERGE
-        )
+        patched = store.patch(WIDGETS, "w", {"status": {"ready": 2}}, namespace="default", patch_type=PatchType.MERGE)
         assert patched.raw["status"] == {"ready": 2}
 
     def test_an_unknown_subresource_is_not_found(self):

@@ -69,9 +69,7 @@ def gated(store):
     ("arrange", "words"),
     [
         pytest.param(already_bound, 'pod a is already assigned to node "n2"', id="already assigned"),
-        pytest.param(
-            being_deleted, "pod a is being deleted, cannot be assigned to a host", id="being deleted"
-        ),
+        pytest.param(being_deleted, "pod a is being deleted, cannot be assigned to a host", id="being deleted"),
         pytest.param(gated, "pod a has non-empty .spec.schedulingGates", id="gated"),
     ],
 )

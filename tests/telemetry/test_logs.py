@@ -69,9 +69,7 @@ def test_the_line_named_is_the_one_that_logs():
     [
         pytest.param(lambda log: log.info(0, "M"), 'I "M"', id="information"),
         pytest.param(lambda log: log.warning("M", a=1), 'W "M" a=1', id="warning"),
-        pytest.param(
-            lambda log: log.error("M", error=ValueError("no"), pod="x"), 'E "M" err="no" pod="x"', id="error"
-        ),
+        pytest.param(lambda log: log.error("M", error=ValueError("no"), pod="x"), 'E "M" err="no" pod="x"', id="error"),
         pytest.param(lambda log: log.error("M", "why"), 'E "M" err="why"', id="error as text"),
         pytest.param(lambda log: log.error("M", msg="a", self=1), 'E "M" msg="a" self=1', id="any key"),
     ],
@@ -141,8 +139,7 @@ def test_json_is_one_object_a_line():
 
 
 @pytest.mark.parametrize(
-    ("verbosity", "lines"),
-    [(0, [0]), (3, [0, 2, 3]), (10, [0, 2, 3, 5, 10]), (99, [0, 2, 3, 5, 10])],
+    ("verbosity", "lines"), [(0, [0]), (3, [0, 2, 3]), (10, [0, 2, 3, 5, 10]), (99, [0, 2, 3, 5, 10])]
 )
 def test_verbosity_decides_what_is_written(verbosity, lines):
     stream = written(verbosity, "json")

@@ -92,9 +92,7 @@ def test_a_plain_pod_is_pending_and_one_with_a_node_runs():
         pytest.param({}, {}, id="nothing"),
         pytest.param({"cpu": "500m", "memory": "1Ki"}, {"cpu": 500, "memory": 1024}, id="cpu and memory"),
         pytest.param({"cpu": 1, "requests": {"x.io/gpu": 2}}, {"cpu": 1000, "x.io/gpu": 2}, id="more"),
-        pytest.param(
-            {"containers": [make_container("a", 1), make_container("b", 2)]}, {"cpu": 3000}, id="containers"
-        ),
+        pytest.param({"containers": [make_container("a", 1), make_container("b", 2)]}, {"cpu": 3000}, id="containers"),
         pytest.param(
             {"cpu": 1, "init_containers": [make_container("s", 1, sidecar=True)]}, {"cpu": 2000}, id="sidecar"
         ),
@@ -178,12 +176,7 @@ def test_owners(owner, kind, name):
 def test_nodes_have_their_places_as_labels():
     node = make_node("n1", zone="a", region="r", labels={"disk": "ssd"})
     assert node.labels == {HOSTNAME: "n1", ZONE: "a", REGION: "r", "disk": "ssd"}
-    assert node.allocatable == {
-        "cpu": "4",
-        "memory": "16Gi",
-        "pods": 110,
-        "ephemeral-storage": "100Gi",
-    }
+    assert node.allocatable == {"cpu": "4", "memory": "16Gi", "pods": 110, "ephemeral-storage": "100Gi"}
     assert make_node(allocatable={"cpu": "1"}).status.capacity["cpu"] == "4"
     assert make_node(unschedulable=True).unschedulable
 

@@ -15,9 +15,7 @@ class Pinned(FilterPlugin, ReusablePlugin):
     name = "pinned"
 
     def filter(self, state, pod, node):
-        return (
-            None if pod.annotations.get("on", node.name) == node.name else Status.unschedulable("elsewhere")
-        )
+        return None if pod.annotations.get("on", node.name) == node.name else Status.unschedulable("elsewhere")
 
     def sign(self, pod):
         return pod.annotations.get("on", "")
@@ -65,9 +63,7 @@ def test_a_sign_that_leaves_something_out_is_found():
         cluster.add(make_node("node-0"), make_node("node-1"))
         for number in range(3):
             place(cluster, f"p{number}", annotations={"on": "node-0"})
-        with pytest.raises(
-            AssertionError, match=r"pod default/late: .* check sign\(\) and reads\(\) of pinned"
-        ):
+        with pytest.raises(AssertionError, match=r"pod default/late: .* check sign\(\) and reads\(\) of pinned"):
             place(cluster, "late", annotations={"on": "node-1"})
 
 
@@ -77,9 +73,7 @@ def test_reads_that_leave_something_out_are_found(monkeypatch):
         for number in range(3):
             place(cluster, f"p{number}")
         monkeypatch.setattr(Favourite, "node", "node-1")
-        with pytest.raises(
-            AssertionError, match=r"reused answers choose node node-0, fresh ones node-1; .*favourite"
-        ):
+        with pytest.raises(AssertionError, match=r"reused answers choose node node-0, fresh ones node-1; .*favourite"):
             place(cluster, "late")
 
 

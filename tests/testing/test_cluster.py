@@ -34,12 +34,7 @@ class Quotas(PreFilterPlugin):
 
 def quota(**metadata: str) -> dict[str, Any]:
     spec = {"pool": "red"}
-    return {
-        "apiVersion": "example.com/v1",
-        "kind": "Quota",
-        "metadata": {"name": "q"} | metadata,
-        "spec": spec,
-    }
+    return {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": {"name": "q"} | metadata, "spec": spec}
 
 
 POOL = {"apiVersion": "example.com/v1", "kind": "Pool", "metadata": {"name": "red"}}
@@ -130,9 +125,7 @@ REQUESTS: dict[str, Callable[[], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-def test_a_request_in_virtual_time_fails_with_what_to_do_instead(
-    request_: Callable[[], Awaitable[Any]],
-) -> None:
+def test_a_request_in_virtual_time_fails_with_what_to_do_instead(request_: Callable[[], Awaitable[Any]]) -> None:
     class Polls(FilterPlugin):
         name = "Polls"
 

@@ -138,9 +138,7 @@ class Wakes(Activates):
 
 @pytest.mark.parametrize(("plugin", "cause"), [(Activates, "ForceActivate"), (Wakes, "MineUpdate")])
 @pytest.mark.parametrize("pods", [1, 5])
-def test_item_2_a_pod_that_is_tried_in_circles_fails_the_test_with_the_pod_and_who_woke_it(
-    plugin, cause, pods
-):
+def test_item_2_a_pod_that_is_tried_in_circles_fails_the_test_with_the_pod_and_who_woke_it(plugin, cause, pods):
     said = (
         rf"pod default/p-\d is tried in circles: \d+ attempts at virtual second \S+, each after {cause} "
         rf"\(plugin '{plugin.name}'\); the last one said: 0/1 nodes are available: 1 not yet\."

@@ -91,9 +91,7 @@ def test_another_go_means_another_build(build, cache, monkeypatch):
     assert not cache.valid("etcd")
 
 
-def test_a_program_of_this_repository_is_built_again_when_its_source_changes(
-    build, cache, tmp_path, monkeypatch
-):
+def test_a_program_of_this_repository_is_built_again_when_its_source_changes(build, cache, tmp_path, monkeypatch):
     source = tmp_path / "main.go"
     source.write_text("package main")
     monkeypatch.setitem(build.OWN, "extender", str(tmp_path))
@@ -150,9 +148,7 @@ def test_the_version_is_stamped(build):
 
 def run(*arguments, **env):
     kept = {key: value for key, value in os.environ.items() if key != "KUBEBUILDER_ASSETS"}
-    return subprocess.run(
-        [sys.executable, str(TOOL), *arguments], capture_output=True, text=True, env={**kept, **env}
-    )
+    return subprocess.run([sys.executable, str(TOOL), *arguments], capture_output=True, text=True, env={**kept, **env})
 
 
 def test_without_go_it_says_what_to_do(tmp_path):
@@ -164,10 +160,7 @@ def test_without_go_it_says_what_to_do(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [
-        (("--version", "1.36"), "expected a release such as v1.36.4"),
-        (("kubelet",), "unknown program kubelet"),
-    ],
+    [(("--version", "1.36"), "expected a release such as v1.36.4"), (("kubelet",), "unknown program kubelet")],
 )
 def test_refused_arguments(arguments, told):
     done = run(*arguments)

@@ -36,12 +36,7 @@ def test_pools_become_nodes():
 
 def test_a_number_means_alike_nodes_over_three_zones():
     nodes = pools.nodes(pools.of_count(4))
-    assert [node["metadata"]["labels"][ZONE] for node in nodes] == [
-        "zone-a",
-        "zone-b",
-        "zone-c",
-        "zone-a",
-    ]
+    assert [node["metadata"]["labels"][ZONE] for node in nodes] == ["zone-a", "zone-b", "zone-c", "zone-a"]
 
 
 @pytest.mark.parametrize(

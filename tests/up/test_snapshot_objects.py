@@ -27,10 +27,7 @@ def pod(name: str = "p", owner: str = "", **spec: Any) -> dict[str, Any]:
 
 def test_kinds_come_in_the_order_in_which_they_need_each_other(tmp_path):
     found = read(
-        tmp_path,
-        pods=[pod(priority=5)],
-        nodes=[{"metadata": {"name": "n"}}],
-        pvs=[{"metadata": {"name": "v"}}],
+        tmp_path, pods=[pod(priority=5)], nodes=[{"metadata": {"name": "n"}}], pvs=[{"metadata": {"name": "v"}}]
     )
     assert list(found) == ["Namespace", "PriorityClass", "Node", "PersistentVolume", "Pod"]
 
@@ -90,9 +87,7 @@ def test_every_priority_has_a_class_that_gives_it(tmp_path, spec, classes, name,
 
 
 def test_a_volume_names_its_claim_by_the_uid_that_it_has_here(tmp_path):
-    volumes = [
-        {"metadata": {"name": "v"}, "spec": {"claimRef": {"namespace": "shop", "name": "c", "uid": "old"}}}
-    ]
+    volumes = [{"metadata": {"name": "v"}, "spec": {"claimRef": {"namespace": "shop", "name": "c", "uid": "old"}}}]
     found = read(tmp_path, pvs=volumes, pvcs=[{"metadata": {"name": "c", "namespace": "shop"}}])
     [volume], [claim] = found["PersistentVolume"], found["PersistentVolumeClaim"]
     assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"] == "persistentvolumeclaims/shop/c"

@@ -30,9 +30,7 @@ def refusal(plugin: str, reason: str, *names: str) -> dict[str, Any]:
 
 
 def score(node: str, **points: int) -> dict[str, Any]:
-    plugins = [
-        {"plugin": plugin, "raw": 0, "normalized": 0, "weighted": number} for plugin, number in points.items()
-    ]
+    plugins = [{"plugin": plugin, "raw": 0, "normalized": 0, "weighted": number} for plugin, number in points.items()]
     return {"node": node, "total": sum(points.values()), "plugins": plugins}
 
 

@@ -10,9 +10,7 @@ from moorage.web.pages import curves
 BUSY = SummaryStep(
     from_=100.0, seconds=10, scheduled=50, unschedulable=10, error=0, p50_seconds=0.0012, p99_seconds=0.25
 )
-IDLE = msgspec.structs.replace(
-    BUSY, from_=110.0, scheduled=0, unschedulable=0, p50_seconds=None, p99_seconds=None
-)
+IDLE = msgspec.structs.replace(BUSY, from_=110.0, scheduled=0, unschedulable=0, p50_seconds=None, p99_seconds=None)
 STEPS = [BUSY, IDLE]
 
 

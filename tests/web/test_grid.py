@@ -44,11 +44,7 @@ def test_rows_are_packed_in_columns_whose_names_are_ours(shown, refused_by):
     heads = [column["headerName"] for column in shown.options["columnDefs"]]
     assert heads == ["Node", *(["Rejections"] if refused_by else []), "Score", "Fit; </script>"]
     packed = msgspec.json.decode(shown.options["context"]["packed"])
-    assert packed == {
-        "node": ["a", "b"],
-        "score": [None, 7],
-        "p0": {"reasons": ["too small"], "verdicts": [1, 0]},
-    }
+    assert packed == {"node": ["a", "b"], "score": [None, 7], "p0": {"reasons": ["too small"], "verdicts": [1, 0]}}
 
 
 def test_without_scores_there_is_no_column_of_them(shown):

@@ -51,12 +51,7 @@ def heat_map_share(square):
 def many(number: int, label: str = "a") -> dict[str, Any]:
     amounts = {"cpu": {"allocatable": [1000] * number, "requested": [0] * number}}
     names = [f"n{place}" for place in range(number)]
-    return {
-        "names": names,
-        "unschedulable": [False] * number,
-        "labels": {"zone": [label] * number},
-        "amounts": amounts,
-    }
+    return {"names": names, "unschedulable": [False] * number, "labels": {"zone": [label] * number}, "amounts": amounts}
 
 
 def test_a_block_wraps_after_a_row_and_its_title_stands_at_the_first():

@@ -41,11 +41,7 @@ def test_every_place_has_a_label():
 def test_the_table_of_an_attempt_has_the_best_nodes_before_the_rejected_ones():
     record = attempt(
         scores=[score("best", Fit=3)],
-        refusals=[
-            refusal("Fit", "small", "a"),
-            refusal("Taint", "tainted", "b"),
-            refusal("Fit", "full", "c"),
-        ],
+        refusals=[refusal("Fit", "small", "a"), refusal("Taint", "tainted", "b"), refusal("Fit", "full", "c")],
     )
     table = attempts_view.verdict_table(record)
     assert table["nodes"] == ["best", "a", "b", "c"]
@@ -66,18 +62,9 @@ def test_the_points_of_an_attempt_are_those_on_record():
 
 
 def test_rejections_of_explanations_and_attempts_are_read_alike():
-    explained = {
-        "plugin": "Fit",
-        "code": "X",
-        "reasons": ["r"],
-        "nodes": 2,
-        "onlyReason": 1,
-        "details": ["d"],
-    }
+    explained = {"plugin": "Fit", "code": "X", "reasons": ["r"], "nodes": 2, "onlyReason": 1, "details": ["d"]}
     rows = msgspec.convert(
-        [explained, attempt(refusals=[refusal("Fit", "r", "a")]).refusals[0]],
-        list[RefusalRow],
-        from_attributes=True,
+        [explained, attempt(refusals=[refusal("Fit", "r", "a")]).refusals[0]], list[RefusalRow], from_attributes=True
     )
     assert [(row.nodes, row.only_reason, list(row.details)) for row in rows] == [(2, 1, ["d"]), (1, None, [])]
 
@@ -91,9 +78,7 @@ def test_rejections_of_explanations_and_attempts_are_read_alike():
     ],
 )
 def test_the_outcome_of_a_configuration_is_a_sentence(error, restart, expected):
-    entry = PastConfiguration(
-        number=1, time=0.0, origin="file", generation=3, error=error, needs_restart=restart
-    )
+    entry = PastConfiguration(number=1, time=0.0, origin="file", generation=3, error=error, needs_restart=restart)
     assert configuration_page.outcome(entry) == expected
 
 
@@ -114,10 +99,7 @@ def test_what_if_lists_every_pod_that_would_change():
         "a/victim": ("n1", "preempted"),
         "a/lone": ("n1", "deleted; no controller recreates it"),
     }
-    assert (
-        what_if_page._headline(outcome)
-        == "1 pod placed, 1 pod moved, 1 pod pending, 1 pod preempted, 1 pod lost"
-    )
+    assert what_if_page._headline(outcome) == "1 pod placed, 1 pod moved, 1 pod pending, 1 pod preempted, 1 pod lost"
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -134,10 +116,7 @@ def test_other_kinds_start_from_what_every_object_has():
 
 
 def test_both_forms_of_an_export_have_a_file():
-    assert {form: name for form, (_, name) in FILES.items()} == {
-        "snapshot": "snapshot.json",
-        "simulator": "export.yml",
-    }
+    assert {form: name for form, (_, name) in FILES.items()} == {"snapshot": "snapshot.json", "simulator": "export.yml"}
 
 
 def test_labels_with_a_value_for_each_node_are_no_groups():

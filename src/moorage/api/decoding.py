@@ -57,8 +57,7 @@ def reader(resource: Resource) -> Callable[[JSON], AnyObject]:
 
 
 def convert(resource: Resource, raw: dict[str, Any]) -> AnyObject:
-    """Return the object in a parsed JSON value. Raises ObjectError if it is not an object of this
-    resource."""
+    """Return the object in a parsed JSON value. Raises ObjectError if it is not an object of this resource."""
     try:
         return _convert(resource, raw)
     except _UNREADABLE:
@@ -88,8 +87,7 @@ def validate(obj: AnyObject) -> None:
 
 
 def check_identity(resource: Resource, obj: AnyObject) -> None:
-    """Raise ObjectError if the object has no valid name. Only a broken server or proxy sends such an
-    object."""
+    """Raise ObjectError if the object has no valid name. Only a broken server or proxy sends such an object."""
     meta = obj.metadata
     if not is_object_name(meta.name):
         field, text = "metadata.name", meta.name
@@ -98,9 +96,7 @@ def check_identity(resource: Resource, obj: AnyObject) -> None:
     else:
         return
     whose = f"{resource.kind} {obj.key!a}"
-    raise ObjectError(
-        whose, field, f"{text!a} is not a valid object name; check the server or proxy that sent it"
-    )
+    raise ObjectError(whose, field, f"{text!a} is not a valid object name; check the server or proxy that sent it")
 
 
 def encode(obj: AnyObject) -> bytes:
@@ -109,8 +105,7 @@ def encode(obj: AnyObject) -> bytes:
 
 
 def to_builtins(obj: AnyObject) -> dict[str, Any]:
-    """Return the dictionaries and lists that `encode` would write. An Unstructured returns its own
-    dictionary."""
+    """Return the dictionaries and lists that `encode` would write. An Unstructured returns its own dictionary."""
     if isinstance(obj, Unstructured):
         return obj.raw
     # By way of JSON, because msgspec.to_builtins leaves tuples where JSON has lists.
@@ -132,9 +127,7 @@ def _parse(resource: Resource, data: JSON) -> dict[str, Any]:
     try:
         raw = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        raise ObjectError(
-            _describe(resource, _metadata_only(data)), "", f"not readable as JSON: {error}"
-        ) from error
+        raise ObjectError(_describe(resource, _metadata_only(data)), "", f"not readable as JSON: {error}") from error
     if not isinstance(raw, dict):
         raise ObjectError(_describe(resource, {}), "", f"expected a JSON object, found {type(raw).__name__}")
     return raw
@@ -192,9 +185,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def _check_selectors(pod: Pod) -> None:
     # Compiled as a whole, because that result is cached for the attempt; one by one to find the bad one.
-    listed = itertools.chain(
-        _spread_selectors(pod), _affinity_selectors(pod) if compile_pod_terms(pod).errors else ()
-    )
+    listed = itertools.chain(_spread_selectors(pod), _affinity_selectors(pod) if compile_pod_terms(pod).errors else ())
     for path, selector in listed:
         try:
             compile_label_selector(selector)
@@ -264,8 +255,7 @@ def _(obj: CSIStorageCapacity) -> _Amounts:
 def _requirements(
     path: str, resources: ResourceRequirements | None, index: int = 0
 ) -> tuple[tuple[str, ResourceList], ...]:
-    """Return the resource lists of a container. Empty ones are skipped: a start reads tens of thousands of
-    pods."""
+    """Return the resource lists of a container. Empty ones are skipped: a start reads tens of thousands of pods."""
     if resources is None or not (resources.requests or resources.limits):
         return ()
     where = path.format(index)
@@ -281,10 +271,7 @@ def _affinity_selectors(pod: Pod) -> _Selectors:
     affinity = pod.spec.affinity
     if affinity is None:
         return
-    for name, group in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
+    for name, group in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
         if group is None:
             continue
         for index, term in enumerate(group.required_during_scheduling_ignored_during_execution):

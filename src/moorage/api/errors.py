@@ -183,8 +183,7 @@ _REMEDIES: dict[int, str] = {
 
 
 def from_status(status: ApiStatus, retry_after: float | None = None) -> ApiError:
-    """Return the exception for a failed response. `retry_after` in seconds overrides the one in the
-    Status."""
+    """Return the exception for a failed response. `retry_after` in seconds overrides the one in the Status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if kind is None:
         kind = ServerError if status.code >= 500 else ApiError

@@ -95,11 +95,7 @@ class RequiredNodeAffinity:
 
 def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector:
     """Compile a selector. None matches no node, like a selector without terms."""
-    return (
-        CompiledNodeSelector()
-        if selector is None
-        else compile_node_selector_terms(selector.node_selector_terms)
-    )
+    return CompiledNodeSelector() if selector is None else compile_node_selector_terms(selector.node_selector_terms)
 
 
 def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNodeSelector:
@@ -125,8 +121,7 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
     labels = pod.spec.node_selector
     affinity = _node_affinity(pod).required_during_scheduling_ignored_during_execution
     return RequiredNodeAffinity(
-        selector_from_labels(labels) if labels else None,
-        None if affinity is None else compile_node_selector(affinity),
+        selector_from_labels(labels) if labels else None, None if affinity is None else compile_node_selector(affinity)
     )
 
 
@@ -139,9 +134,7 @@ def required_node_names(selector: NodeSelector | None) -> frozenset[str] | None:
     names: set[str] = set()
     for term in terms:
         listed = [
-            set(field.values)
-            for field in term.match_fields
-            if field.key == METADATA_NAME and field.operator == IN
+            set(field.values) for field in term.match_fields if field.key == METADATA_NAME and field.operator == IN
         ]
         if not listed:
             return None
@@ -172,9 +165,7 @@ def _compile(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
     return CompiledNodeSelector(tuple(compiled))
 
 
-def _parse_term(
-    term: NodeSelectorTerm, path: str
-) -> tuple[_Requirements, _Requirements, list[SelectorError]]:
+def _parse_term(term: NodeSelectorTerm, path: str) -> tuple[_Requirements, _Requirements, list[SelectorError]]:
     errors: list[SelectorError] = []
     labels = _parse(term.match_expressions, f"{path}.matchExpressions", _label_requirement, errors)
     fields = _parse(term.match_fields, f"{path}.matchFields", _field_requirement, errors)

@@ -117,9 +117,7 @@ def _compile(pod_namespace: str, affinity: Affinity) -> PodTerms:
     )
 
 
-def _required(
-    namespace: frozenset[str], side: Side, name: str, errors: list[str]
-) -> tuple[AffinityTerm, ...]:
+def _required(namespace: frozenset[str], side: Side, name: str, errors: list[str]) -> tuple[AffinityTerm, ...]:
     terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
     try:
         return tuple([_compile_term(namespace, term) for term in terms])
@@ -128,16 +126,11 @@ def _required(
         return ()
 
 
-def _preferred(
-    namespace: frozenset[str], side: Side, name: str, errors: list[str]
-) -> tuple[WeightedTerm, ...]:
+def _preferred(namespace: frozenset[str], side: Side, name: str, errors: list[str]) -> tuple[WeightedTerm, ...]:
     preferred = side.preferred_during_scheduling_ignored_during_execution if side is not None else ()
     try:
         return tuple(
-            [
-                WeightedTerm(each.weight, _compile_term(namespace, each.pod_affinity_term))
-                for each in preferred
-            ]
+            [WeightedTerm(each.weight, _compile_term(namespace, each.pod_affinity_term)) for each in preferred]
         )
     except SelectorError as error:
         errors.append(f"{name}: {error}")

@@ -14,8 +14,7 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One mistake: its path (`profiles[1].plugins.score.enabled[0].weight`), a message, and perhaps a
-    hint."""
+    """One mistake: its path (`profiles[1].plugins.score.enabled[0].weight`), a message, and perhaps a hint."""
 
     path: str
     message: str

@@ -71,8 +71,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
 
 
 def container_host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
-    """Return the (protocol, host IP, port) that the pod uses. Sidecars count, other init containers do
-    not."""
+    """Return the (protocol, host IP, port) that the pod uses. Sidecars count, other init containers do not."""
     running = [*pod.spec.containers, *(c for c in pod.spec.init_containers if c.is_sidecar)]
     return tuple(
         (port.protocol or "TCP", port.host_ip or "0.0.0.0", port.host_port)

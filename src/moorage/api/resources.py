@@ -119,12 +119,8 @@ REPLICATION_CONTROLLERS = Resource(
 PERSISTENT_VOLUME_CLAIMS = Resource(
     "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, storage.PersistentVolumeClaim
 )
-PERSISTENT_VOLUMES = Resource(
-    "", "v1", "persistentvolumes", "PersistentVolume", False, storage.PersistentVolume
-)
-STORAGE_CLASSES = Resource(
-    "storage.k8s.io", "v1", "storageclasses", "StorageClass", False, storage.StorageClass
-)
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, storage.PersistentVolume)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, storage.StorageClass)
 CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False, storage.CSINode)
 CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", False, storage.CSIDriver)
 CSI_STORAGE_CAPACITIES = Resource(
@@ -162,9 +158,7 @@ CRON_JOBS = custom("batch", "v1", "cronjobs", "CronJob")
 ROLES = custom("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = custom("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 CLUSTER_ROLES = custom("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
-CLUSTER_ROLE_BINDINGS = custom(
-    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
-)
+CLUSTER_ROLE_BINDINGS = custom("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False)
 RESOURCE_CLAIMS = custom("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 RESOURCE_CLAIM_TEMPLATES = custom("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 RESOURCE_SLICES = custom("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)

@@ -91,15 +91,11 @@ def make_requirement(
     if len(listed) > 1:
         listed = tuple(sorted(set(listed)))
     if not is_label_key(key):
-        raise SelectorError(
-            f"{key!r} is not a label key; write name or prefix.example/name", _at(path, "key")
-        )
+        raise SelectorError(f"{key!r} is not a label key; write name or prefix.example/name", _at(path, "key"))
     _check_values(operator, listed, path, compare)
     bad = next((value for value in listed if not is_label_value(value)), None)
     if bad is not None:
-        raise SelectorError(
-            f"{bad!r} is not a label value; write at most 63 of A-Z a-z 0-9 - _ .", _at(path, "values")
-        )
+        raise SelectorError(f"{bad!r} is not a label value; write at most 63 of A-Z a-z 0-9 - _ .", _at(path, "values"))
     return Requirement(key, operator, listed)
 
 
@@ -209,8 +205,7 @@ def compile_once(selector: LabelSelector | None) -> Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """Parse the selector of a list request: `a=b,c!=d,e in (f,g),!h,i,j>1`. An empty text selects
-    everything."""
+    """Parse the selector of a list request: `a=b,c!=d,e in (f,g),!h,i,j>1`. An empty text selects everything."""
     requirements: list[Requirement] = []
     position = 0
     while position < len(text) and not (position == 0 and text.isspace()):
@@ -252,9 +247,7 @@ def _checked(
     labels: Iterable[tuple[str, str]], expressions: tuple[LabelSelectorRequirement, ...], path: str
 ) -> list[Requirement]:
     prefix = f"{path}." if path else ""
-    requirements = [
-        make_requirement(key, IN, [value], path=f"{prefix}matchLabels[{key}]") for key, value in labels
-    ]
+    requirements = [make_requirement(key, IN, [value], path=f"{prefix}matchLabels[{key}]") for key, value in labels]
     for index, wanted in enumerate(expressions):
         where = f"{prefix}matchExpressions[{index}]"
         requirements.append(make_requirement(wanted.key, wanted.operator, wanted.values, path=where))
@@ -302,8 +295,7 @@ class FieldSelector:
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """Parse terms `path=value`, `path==value`, `path!=value`, joined by commas. Backslash escapes , = and
-    \\."""
+    """Parse terms `path=value`, `path==value`, `path!=value`, joined by commas. Backslash escapes , = and \\."""
     terms = (match[1] for match in _SEPARATOR.finditer(text))
     return FieldSelector(tuple(_parse_term(text, term) for term in terms if term))
 

@@ -71,9 +71,7 @@ def find_untolerated(
 ) -> Taint | None:
     """Return the first taint with one of the effects that no toleration matches, or None."""
     for taint in taints:
-        if taint.effect in effects and not any(
-            tolerates(t, taint, comparison=comparison) for t in tolerations
-        ):
+        if taint.effect in effects and not any(tolerates(t, taint, comparison=comparison) for t in tolerations):
             return taint
     return None
 

@@ -31,8 +31,7 @@ def parse_time(text: str | None) -> float | None:
 
 
 def format_time(epoch: float, micro: bool = False) -> str:
-    """Return RFC 3339 text in UTC: whole seconds (metav1.Time), or six digits with `micro`
-    (metav1.MicroTime)."""
+    """Return RFC 3339 text in UTC: whole seconds (metav1.Time), or six digits with `micro` (metav1.MicroTime)."""
     micros = round(epoch * 1_000_000)
     seconds, rest = divmod(micros, 1_000_000)
     text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

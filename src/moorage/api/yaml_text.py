@@ -50,9 +50,7 @@ class Dumper(yaml.CSafeDumper):
         return True
 
 
-def load(
-    text: str | bytes, source: str = "the text", *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
-) -> Any:
+def load(text: str | bytes, source: str = "the text", *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """Return the value of the only document in a text, None if it is empty."""
     with _named_errors(source):
         check(text, source, max_bytes=max_bytes, max_depth=max_depth)

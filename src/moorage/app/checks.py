@@ -141,9 +141,7 @@ def _profile(profile: ResolvedProfile) -> dict[str, Any]:
     return {
         "schedulerName": profile.scheduler_name,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
-        "plugins": {
-            point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()
-        },
+        "plugins": {point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()},
         "pluginConfig": plugin_args_of(profile),
         "missing": list(profile.missing),
     }

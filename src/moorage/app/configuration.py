@@ -42,9 +42,7 @@ class Configuration:
         extenders is an error.
         """
         if self.config.extenders:
-            raise MoorageError(
-                "this command does not call extenders; use a copy of the file without `extenders`"
-            )
+            raise MoorageError("this command does not call extenders; use a copy of the file without `extenders`")
         for profile in self.profiles:
             if name in ("", profile.scheduler_name):
                 return dataclasses.replace(self, profiles=(profile,))
@@ -112,12 +110,7 @@ def configure(
         args_types, aliases = registry.args_types(), registry.aliases
         loaded = config.load(text, args_types, source=source, aliases=aliases, gates=gates)
     profiles = config.resolve(
-        loaded,
-        registry.implements(),
-        aliases=registry.aliases,
-        known=CONTRIB,
-        broken=registry.broken,
-        source=source,
+        loaded, registry.implements(), aliases=registry.aliases, known=CONTRIB, broken=registry.broken, source=source
     )
     return Configuration(loaded, profiles, registry)
 
@@ -140,9 +133,7 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(
-            [Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)
-        ) from error
+        raise ConfigError([Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)) from error
 
 
 def find_plugin(reference: str, folders: Iterable[str] = ()) -> type[Plugin]:
@@ -163,9 +154,7 @@ def plugin_folders(paths: Iterable[str]) -> list[str]:
     return [str(folder.resolve()) for folder in folders]
 
 
-def _import_references(
-    registry: Registry, references: Collection[str], source: str, folders: Iterable[str]
-) -> None:
+def _import_references(registry: Registry, references: Collection[str], source: str, folders: Iterable[str]) -> None:
     if references:
         look_in(folders)
     problems = []

@@ -38,15 +38,10 @@ BATCH = 10_000
 
 
 def offline_engine(
-    configured: Configuration,
-    seed: int = 0,
-    extenders: Sequence[Extender] = (),
-    clock: Clock | None = None,
+    configured: Configuration, seed: int = 0, extenders: Sequence[Extender] = (), clock: Clock | None = None
 ) -> Engine:
     """Build an engine with all profiles of the configuration; writes succeed and change nothing."""
-    return assemble(
-        configured.config, configured.profiles, configured.registry, _ports(seed, extenders, clock)
-    )
+    return assemble(configured.config, configured.profiles, configured.registry, _ports(seed, extenders, clock))
 
 
 def _ports(seed: int = 0, extenders: Sequence[Extender] = (), clock: Clock | None = None) -> Ports:

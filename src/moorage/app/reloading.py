@@ -23,14 +23,7 @@ from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
 from moorage.api.meta import ObjectMeta
 from moorage.app.configuration import Configuration, build_registry, configure
-from moorage.app.configuration_history import (
-    FILE,
-    REQUEST,
-    START,
-    ConfigurationHistory,
-    HistoryEntry,
-    redacted_yaml,
-)
+from moorage.app.configuration_history import FILE, REQUEST, START, ConfigurationHistory, HistoryEntry, redacted_yaml
 from moorage.app.plugin_modules import files_of, fresh_imports, modules_of
 from moorage.app.scheduler import Scheduler
 from moorage.config.types import KubeSchedulerConfiguration
@@ -79,11 +72,7 @@ class ReloadOutcome:
     """Fields of the newest configuration that take effect only after a restart."""
 
     def to_wire(self) -> dict[str, Any]:
-        return {
-            "generation": self.generation,
-            "error": self.error,
-            "needsRestart": list(self.needs_restart),
-        }
+        return {"generation": self.generation, "error": self.error, "needsRestart": list(self.needs_restart)}
 
 
 @dataclass(slots=True)
@@ -212,9 +201,7 @@ class Reloader:
         self.outcome = replace(self.outcome, error=why)
         _log.error("Reload failed; keeping the current configuration", reason=why)
         line = " ".join(why.split())  # `kubectl get events` shows only the first line of a note
-        self._report(
-            "failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}"
-        )
+        self._report("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
         return why
 
     def _report_success(self, needs_restart: tuple[str, ...]) -> None:
@@ -224,9 +211,7 @@ class Reloader:
         note = f"generation {self.outcome.generation}: profiles {' '.join(self.scheduler.engine.profiles)}"
         if needs_restart:
             note += f"; these fields need a restart: {', '.join(needs_restart)}"
-            _log.warning(
-                "Some changed fields take effect only after a restart", fields=" ".join(needs_restart)
-            )
+            _log.warning("Some changed fields take effect only after a restart", fields=" ".join(needs_restart))
         self._report("applied", "Normal", "ConfigurationReloaded", note)
 
     def _report(self, result: str, kind: str, reason: str, note: str) -> None:
@@ -265,26 +250,18 @@ def _with_retained_fields(current: KubeSchedulerConfiguration, new: KubeSchedule
     return structs.replace(new, **{name: getattr(current, name) for name in RETAINED_FIELDS})
 
 
-def _changed_retained_fields(
-    current: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration
-) -> tuple[str, ...]:
+def _changed_retained_fields(current: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> tuple[str, ...]:
     """Return the paths of retained fields that differ."""
     before, after = to_wire(current), to_wire(new)
     found: list[str] = []
     for name in structs.fields(type(current)):
         if name.name in RETAINED_FIELDS:
-            found += _differing_paths(
-                name.encode_name, before.get(name.encode_name), after.get(name.encode_name)
-            )
+            found += _differing_paths(name.encode_name, before.get(name.encode_name), after.get(name.encode_name))
     return tuple(found)
 
 
 def _differing_paths(path: str, before: Any, after: Any) -> list[str]:
     if isinstance(before, dict) and isinstance(after, dict):
         keys = sorted(before.keys() | after.keys())
-        return [
-            each
-            for key in keys
-            for each in _differing_paths(f"{path}.{key}", before.get(key), after.get(key))
-        ]
+        return [each for key in keys for each in _differing_paths(f"{path}.{key}", before.get(key), after.get(key))]
     return [] if before == after else [path]

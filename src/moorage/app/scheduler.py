@@ -66,9 +66,7 @@ class Scheduler:
         self.clock = clock or SystemClock()
         self.random = random or randomness.Random()
         self._client = client
-        self._recorder = ApiEventRecorder(
-            client, self.clock, self.random, instance=instance or socket.gethostname()
-        )
+        self._recorder = ApiEventRecorder(client, self.clock, self.random, instance=instance or socket.gethostname())
         self._discover = discover
         self._metrics = metrics
         if tracing is not None and metrics is not None:
@@ -157,9 +155,7 @@ class Scheduler:
         _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
         return task
 
-    async def reload(
-        self, config: Path | str | Configuration | None, plugins: Iterable[type[Plugin]] = ()
-    ) -> None:
+    async def reload(self, config: Path | str | Configuration | None, plugins: Iterable[type[Plugin]] = ()) -> None:
         """Replace the configuration, after `follow` or `start`.
 
         Returns when pods are scheduled by the new one. Raises MoorageError and keeps the current one if it

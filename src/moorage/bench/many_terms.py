@@ -54,8 +54,7 @@ def spread(name: str) -> dict[str, Any]:
 @_terms
 def node_selector(name: str) -> dict[str, Any]:
     terms = [
-        {"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": [f"{name}-{j}"]}]}
-        for j in range(500)
+        {"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": [f"{name}-{j}"]}]} for j in range(500)
     ]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"affinity": {"nodeAffinity": required}}
@@ -68,9 +67,7 @@ def tolerations(name: str) -> dict[str, Any]:
 
 def namespaces(world: BenchWorld) -> Pods:
     """Create 1,000 namespaces, and pods with a term over the namespaces that their own selector matches."""
-    spaces = (
-        {"metadata": {"name": f"ns-{i}", "uid": f"ns-{i}", "labels": {"n": f"{i}"}}} for i in range(1000)
-    )
+    spaces = ({"metadata": {"name": f"ns-{i}", "uid": f"ns-{i}", "labels": {"n": f"{i}"}}} for i in range(1000))
     world.put(NAMESPACES, spaces)
 
     def spec(name: str) -> dict[str, Any]:

@@ -221,9 +221,7 @@ class Measurement:
             return
         if expected is not None:
             if expected != result.node:
-                raise Mismatch(
-                    f"{info.key} was placed on {result.node}, but a fresh evaluation chose {expected}"
-                )
+                raise Mismatch(f"{info.key} was placed on {result.node}, but a fresh evaluation chose {expected}")
             self.checked += 1
         self.world.confirm(info, result.node)
 

@@ -90,9 +90,7 @@ def day(nodes: int, pods: int) -> Workload:
     return read_scenario(text, "<day>", Path())
 
 
-def measure(
-    name: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
-) -> SimulationResult:
+def measure(name: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]) -> SimulationResult:
     """Run the workload once with the default profile. Its results go to a temporary folder."""
     shown = 0
 

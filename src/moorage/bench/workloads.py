@@ -8,12 +8,7 @@ from itertools import cycle
 from typing import Any
 
 from moorage.api.node import HOSTNAME, ZONE
-from moorage.api.resources import (
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    SERVICES,
-)
+from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
 from moorage.bench import many_terms
 from moorage.bench.world import BenchWorld, raw_meta, raw_pod
 
@@ -82,10 +77,7 @@ def interleaved(templates: int, *, owned: bool = False) -> Callable[[BenchWorld]
         if owned:
             world.put(
                 REPLICA_SETS,
-                (
-                    {"metadata": raw_meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")}
-                    for i in range(templates)
-                ),
+                ({"metadata": raw_meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")} for i in range(templates)),
             )
         for i in _numbers():
             turn = i % templates
@@ -112,9 +104,7 @@ def spread(world: BenchWorld) -> Pods:
             "maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"app": app}},
         }  # fmt: skip
-        yield raw_pod(
-            f"spread-{i}", cpu=50 + i % 977, labels={"app": app}, topologySpreadConstraints=[constraint]
-        )
+        yield raw_pod(f"spread-{i}", cpu=50 + i % 977, labels={"app": app}, topologySpreadConstraints=[constraint])
 
 
 def spread_first_sight(world: BenchWorld) -> Pods:
@@ -157,8 +147,7 @@ def preferred_affinity(world: BenchWorld) -> Pods:
 def services(world: BenchWorld) -> Pods:
     """Create 2,000 Services, and yield pods that each belong to one of them."""
     world.put(
-        SERVICES,
-        ({"metadata": raw_meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000)),
+        SERVICES, ({"metadata": raw_meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000))
     )
     for i in _numbers():
         yield raw_pod(f"svc-{i}", cpu=50 + i % 977, labels={"app": f"svc-{i % 2000}"})
@@ -166,8 +155,7 @@ def services(world: BenchWorld) -> Pods:
 
 def mixed(world: BenchWorld) -> Pods:
     kinds = [
-        kind(world)
-        for kind in (plain, replicasets, selector_and_taints, spread, affinity, anti_affinity, services)
+        kind(world) for kind in (plain, replicasets, selector_and_taints, spread, affinity, anti_affinity, services)
     ]
     for i in _numbers():
         pod = next(kinds[i % len(kinds)])
@@ -181,13 +169,11 @@ def unschedulable(world: BenchWorld) -> Pods:
 
 
 def fill(world: BenchWorld, specs: Sequence[dict[str, Any]] = ({},), namespace: str = "default") -> None:
-    """Add one large pod of low priority to every node, with `specs` in turn, so that only preemption
-    helps."""
+    """Add one large pod of low priority to every node, with `specs` in turn, so that only preemption helps."""
     columns = world.engine.services.nodes()
     free = zip(columns.names, columns.free("cpu").tolist(), cycle(specs), strict=False)
     fillers = (
-        running(f"filler-{name}", name, max(cpu - 1000, 0), namespace=namespace, **spec)
-        for name, cpu, spec in free
+        running(f"filler-{name}", name, max(cpu - 1000, 0), namespace=namespace, **spec) for name, cpu, spec in free
     )
     world.put(PODS, fillers)
 
@@ -202,12 +188,7 @@ def preemptors(world: BenchWorld, **spec: Any) -> Pods:
     """Yield pods that request more cpu than any node has free, but less than its victims hold."""
     for i in _numbers():
         yield raw_pod(
-            f"urgent-{i}",
-            cpu=6_000 + i % 97,
-            memory=100,
-            labels={"app": f"urgent-{i % 50}"},
-            priority=1000,
-            **spec,
+            f"urgent-{i}", cpu=6_000 + i % 97, memory=100, labels={"app": f"urgent-{i % 50}"}, priority=1000, **spec
         )
 
 
@@ -283,16 +264,9 @@ WORKLOADS: tuple[EngineWorkload, ...] = (
     EngineWorkload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     EngineWorkload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
     EngineWorkload(
-        "preemption-4-general",
-        "4 pods a node, spread and anti-affinity",
-        preemption_general,
-        4,
-        40,
-        schedulable=False,
+        "preemption-4-general", "4 pods a node, spread and anti-affinity", preemption_general, 4, 40, schedulable=False
     ),
     EngineWorkload("preemption-4-pdb", "4 pods a node, 100 PDBs", preemption_pdb, 4, 40, schedulable=False),
     EngineWorkload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
-    EngineWorkload(
-        "preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False
-    ),
+    EngineWorkload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
 )

@@ -54,12 +54,7 @@ class BenchWorld:
     def _node(self, i: int) -> dict[str, Any]:
         size = self.random.choice((1, 2, 4))
         labels = {HOSTNAME: f"node-{i}", ZONE: f"zone-{i % ZONES}", "disk": ("ssd", "hdd")[i % 2]}
-        amounts = {
-            "cpu": str(8 * size),
-            "memory": f"{32 * size}Gi",
-            "pods": "110",
-            "ephemeral-storage": "500Gi",
-        }
+        amounts = {"cpu": str(8 * size), "memory": f"{32 * size}Gi", "pods": "110", "ephemeral-storage": "500Gi"}
         taints = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}] if i % 20 == 0 else []
         node = {
             "metadata": {"name": f"node-{i}", "uid": f"node-{i}", "labels": labels},
@@ -117,9 +112,7 @@ def raw_pod(
 ) -> dict[str, Any]:
     """Return a pod as the API server would send it; `cpu` in milli-units, `memory` in Mi."""
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-    owners = [
-        {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": owner, "uid": owner, "controller": True}
-    ]
+    owners = [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": owner, "uid": owner, "controller": True}]
     return {
         "metadata": {
             "name": name,
@@ -129,9 +122,7 @@ def raw_pod(
             **({"ownerReferences": owners} if owner else {}),
         },
         "spec": {
-            "containers": [
-                {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}
-            ],
+            "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}],
             **spec,
         },
         "status": {"phase": "Pending"},

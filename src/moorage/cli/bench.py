@@ -25,10 +25,7 @@ from moorage.cli.printing import Form, OutputForm, console, current_folder, fail
 from moorage.runtime.registry import look_in
 
 app = typer.Typer(
-    name="bench",
-    add_completion=False,
-    no_args_is_help=True,
-    help="Measure the speed of Moorage on this machine.",
+    name="bench", add_completion=False, no_args_is_help=True, help="Measure the speed of Moorage on this machine."
 )
 
 Seed = Annotated[int, typer.Option(help="Seed for the cluster and the pods.")]
@@ -80,9 +77,7 @@ def simulate(
     plain: Annotated[
         int, typer.Option(min=0, help="Number of pods that arrive at once, each with its own template.")
     ] = 100_000,
-    day: Annotated[
-        int, typer.Option(min=0, help="Number of short pods over a day of virtual time.")
-    ] = 1_000_000,
+    day: Annotated[int, typer.Option(min=0, help="Number of short pods over a day of virtual time.")] = 1_000_000,
     seed: Seed = 0,
     output: OutputForm = Form.TABLE,
 ) -> None:

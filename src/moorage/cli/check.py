@@ -16,24 +16,13 @@ from moorage import config
 from moorage.api.errors import MoorageError
 from moorage.app import checks
 from moorage.app.configuration import Configuration, configure_file, find_plugin
-from moorage.cli.printing import (
-    Form,
-    OutputForm,
-    complain,
-    console,
-    current_folder,
-    fail,
-    line,
-    print_data,
-    printable,
-)
+from moorage.cli.printing import Form, OutputForm, complain, console, current_folder, fail, line, print_data, printable
 from moorage.config import ConfigError, PluginRef, ResolvedProfile
 
 
 def check(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="KubeSchedulerConfiguration in YAML or JSON, v1beta1 to v1."),
+        Path, typer.Argument(metavar="FILE", help="KubeSchedulerConfiguration in YAML or JSON, v1beta1 to v1.")
     ],
     write_config_to: Annotated[
         str,
@@ -44,8 +33,7 @@ def check(
         ),
     ] = "",
     plugins: Annotated[
-        list[str] | None,
-        typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable."),
+        list[str] | None, typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable.")
     ] = None,
     output: OutputForm = Form.TABLE,
 ) -> None:

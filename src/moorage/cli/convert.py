@@ -14,9 +14,7 @@ from moorage.config import ConfigError, convert_policy
 
 
 def convert(
-    policy: Annotated[
-        Path, typer.Argument(metavar="POLICY", help="A file with kind: Policy (Kubernetes up to 1.22).")
-    ],
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A file with kind: Policy (Kubernetes up to 1.22).")],
     scheduler_name: Annotated[
         str, typer.Option(metavar="NAME", help="schedulerName of the profile.")
     ] = "default-scheduler",

@@ -58,16 +58,12 @@ class _Teller:
             pod = await self._show_pending()
             await self._show_label(pod)
             await self._show_events()
-        self._say(
-            "\nNext: `moorage up` starts such a cluster for kubectl, and `moorage new my-plugin`", "bold"
-        )
+        self._say("\nNext: `moorage up` starts such a cluster for kubectl, and `moorage new my-plugin`", "bold")
         self._say("creates a package with a plugin like this one and a test.", "bold")
 
     async def _show_nodes(self) -> None:
         self._head(f"An embedded cluster at {self._story.server}: four nodes, two of which accept no pods")
-        rows = [
-            (node.name, _status(node), _taints(node), _labels(node)) for node in await self._story.nodes()
-        ]
+        rows = [(node.name, _status(node), _taints(node), _labels(node)) for node in await self._story.nodes()]
         self._table(("NAME", "STATUS", "TAINTS", "LABELS"), rows)
 
     async def _show_plugin(self) -> None:
@@ -99,12 +95,8 @@ class _Teller:
         await self._story.label_node()
         record = await self._story.attempt(pod, 2)
         waited = (record.started - labelled) * 1000
-        self._say(
-            f"   Event {record.woken_by}: the queueing hint of plugin {record.woken_hint} returns Queue."
-        )
-        self._say(
-            f"   The pod is tried again {waited:.1f} ms after the label was sent. No timer is involved:"
-        )
+        self._say(f"   Event {record.woken_by}: the queueing hint of plugin {record.woken_hint} returns Queue.")
+        self._say(f"   The pod is tried again {waited:.1f} ms after the label was sent. No timer is involved:")
         self._say("   the five-minute flush of unschedulable pods is disabled here.")
         found = f"evaluatedNodes={record.evaluated_nodes} feasibleNodes={record.feasible_nodes}"
         self._say(f"   Successfully bound to {record.node}: {found}", "green")

@@ -25,10 +25,7 @@ from moorage.snapshots.manifests import read_manifest
 
 def evaluate(
     file: Annotated[
-        str,
-        typer.Argument(
-            metavar="[FILE]", help="Cases, a JSON object a line, plain or .gz; - reads standard input."
-        ),
+        str, typer.Argument(metavar="[FILE]", help="Cases, a JSON object a line, plain or .gz; - reads standard input.")
     ] = "-",
     config: options.Config = None,
     profile: options.ProfileName = "",
@@ -37,9 +34,7 @@ def evaluate(
     kubeconfig: Annotated[
         str, typer.Option(metavar="FILE", help="Judge on the live cluster that this file leads to.")
     ] = "",
-    context: Annotated[
-        str, typer.Option(metavar="NAME", help="Judge on the live cluster of this context.")
-    ] = "",
+    context: Annotated[str, typer.Option(metavar="NAME", help="Judge on the live cluster of this context.")] = "",
     pods: Annotated[
         list[Path] | None,
         typer.Option(

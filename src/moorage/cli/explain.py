@@ -34,8 +34,7 @@ def explain(
     pod: Annotated[str, typer.Argument(metavar="POD", help="pod/NAME or NAME.")],
     namespace: options.Namespace = "",
     node: Annotated[
-        list[str] | None,
-        typer.Option("--node", metavar="NAME", help="Show every refusal on this node. Repeatable."),
+        list[str] | None, typer.Option("--node", metavar="NAME", help="Show every refusal on this node. Repeatable.")
     ] = None,
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",
@@ -131,9 +130,7 @@ def _effect(remedy: Remedy) -> str:
 def _headline(answer: Explanation) -> str:
     pod, feasible = answer.pod, f"{answer.feasible} of {answer.total} nodes"
     if pod.spec.node_name:
-        return (
-            f"{pod.key} runs on {pod.spec.node_name}. If it were created now, {feasible} would be feasible."
-        )
+        return f"{pod.key} runs on {pod.spec.node_name}. If it were created now, {feasible} would be feasible."
     state = "can be scheduled" if answer.feasible else "is pending"
     return f"{pod.key} {state}: {feasible} are feasible."
 
@@ -154,9 +151,7 @@ def candidates(found: Sequence[VictimsOnNode]) -> Table:
     """Show the nodes on which preemption would help, and their victims."""
     table = Table("node", "victims", "spared", "PDB violations", box=None, pad_edge=False)
     for each in found:
-        table.add_row(
-            printable(each.node), _some(each.victims), _some(each.reprieved), str(each.pdb_violations)
-        )
+        table.add_row(printable(each.node), _some(each.victims), _some(each.reprieved), str(each.pdb_violations))
     return table
 
 

@@ -27,9 +27,7 @@ def extender(
     plugin_path: PluginPath = None,
     with_default_plugins: Annotated[
         bool,
-        typer.Option(
-            "--with-default-plugins", help="Serve kube-scheduler's own plugins too, which it runs itself."
-        ),
+        typer.Option("--with-default-plugins", help="Serve kube-scheduler's own plugins too, which it runs itself."),
     ] = False,
     kubeconfig: Annotated[
         str, typer.Option(metavar="FILE", help="The cluster to watch; without, as `moorage run`.")
@@ -38,9 +36,7 @@ def extender(
         str, typer.Option(metavar="IP", help="Where to listen; beyond loopback over HTTPS only.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="0 takes any that is free.")] = PORT,
-    tls_cert_file: Annotated[
-        str, typer.Option(metavar="FILE", help="Serve over HTTPS with this certificate.")
-    ] = "",
+    tls_cert_file: Annotated[str, typer.Option(metavar="FILE", help="Serve over HTTPS with this certificate.")] = "",
     tls_private_key_file: Annotated[str, typer.Option(metavar="FILE", help="Its key.")] = "",
     client_ca_file: Annotated[
         str, typer.Option(metavar="FILE", help="Answer clients with a certificate of this authority only.")
@@ -58,9 +54,7 @@ def extender(
     [bold]filter[/bold], [bold]prioritize[/bold], [bold]preempt[/bold] and [bold]bind[/bold] over HTTP.
     [bold]--print-config[/bold] prints what to add to its configuration. Runs until SIGTERM.
     """
-    options = ExtenderOptions(
-        kubeconfig, bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file
-    )
+    options = ExtenderOptions(kubeconfig, bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file)
     found = configured_by(config, profile, plugins, plugin_path)
     try:
         served = select(found, with_defaults=with_default_plugins)

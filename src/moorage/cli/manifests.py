@@ -26,8 +26,7 @@ OWN_PODS = (
 
 def manifests(
     config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="KubeSchedulerConfiguration (default: the default plugins)."),
+        Path | None, typer.Option(metavar="FILE", help="KubeSchedulerConfiguration (default: the default plugins).")
     ] = None,
     name: Annotated[
         str,
@@ -40,9 +39,7 @@ def manifests(
     image: Annotated[
         str, typer.Option(metavar="REF", help="Container image (default: moorage with this version).")
     ] = "",
-    replicas: Annotated[
-        int, typer.Option(metavar="N", help="Number of replicas. One leads, the others stand by.")
-    ] = 2,
+    replicas: Annotated[int, typer.Option(metavar="N", help="Number of replicas. One leads, the others stand by.")] = 2,
     service_monitor: Annotated[
         bool, typer.Option("--service-monitor", help="Add a ServiceMonitor for the Prometheus operator.")
     ] = False,
@@ -55,8 +52,7 @@ def manifests(
         ),
     ] = False,
     kustomize: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a kustomize base to DIR instead of printing the objects."),
+        Path | None, typer.Option(metavar="DIR", help="Write a kustomize base to DIR instead of printing the objects.")
     ] = None,
 ) -> None:
     """Print the Kubernetes objects that run Moorage on a cluster.
@@ -97,10 +93,7 @@ def manifests(
     except OSError as error:
         fail(f"Cannot write {error.filename or kustomize}: {error.strerror}.")
     sys.stdout.write(comment)
-    line(
-        f"Wrote {len(written)} files to {kustomize}. Apply them with kubectl apply -k {kustomize}",
-        stderr=True,
-    )
+    line(f"Wrote {len(written)} files to {kustomize}. Apply them with kubectl apply -k {kustomize}", stderr=True)
 
 
 def _read(path: Path) -> str:

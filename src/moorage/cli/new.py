@@ -32,9 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the package, such as gpu-quota.")],
-    directory: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Target folder (default: NAME).")
-    ] = None,
+    directory: Annotated[Path | None, typer.Option(metavar="DIR", help="Target folder (default: NAME).")] = None,
 ) -> None:
     """Create a plugin package with a plugin, a configuration, a test and packaging.
 
@@ -72,9 +70,7 @@ def name_problem(name: str) -> str:
         )
     package, plugin = words(name)["package"], words(name)["plugin"]
     if not package.isidentifier() or keyword.iskeyword(package) or keyword.iskeyword(plugin):
-        return (
-            f"{name!r} would become the package {package!r}, which Python cannot import. Choose another name."
-        )
+        return f"{name!r} would become the package {package!r}, which Python cannot import. Choose another name."
     if package in TAKEN:
         return f"{name!r} would shadow the Python package {package!r}. Choose another name."
     if plugin in DEFAULT_NAMES:

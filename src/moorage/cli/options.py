@@ -13,21 +13,14 @@ import typer
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
-from moorage.app.configuration import (
-    Configuration,
-    configure,
-    configure_file,
-    find_plugin,
-    plugin_folders,
-)
+from moorage.app.configuration import Configuration, configure, configure_file, find_plugin, plugin_folders
 from moorage.cli.printing import current_folder, fail, line
 from moorage.client.credentials import Credentials
 from moorage.endpoints import client
 from moorage.snapshots.cluster import ClusterObjects, read_cluster
 
 Config = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration (default: the default profile)."),
+    Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration (default: the default profile).")
 ]
 ProfileName = Annotated[
     str, typer.Option("--profile", metavar="NAME", help="The schedulerName in --config (default: the first).")
@@ -38,37 +31,23 @@ Plugins = Annotated[
 ]
 PluginPath = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="DIR", help="Where to look for module:Class (default: the current folder). Repeatable."
-    ),
+    typer.Option(metavar="DIR", help="Where to look for module:Class (default: the current folder). Repeatable."),
 ]
 Kubeconfig = Annotated[
-    str,
-    typer.Option(metavar="FILE", help="The kubeconfig of the cluster (default: as kubectl finds it)."),
+    str, typer.Option(metavar="FILE", help="The kubeconfig of the cluster (default: as kubectl finds it).")
 ]
 Context = Annotated[str, typer.Option(metavar="NAME", help="The context in the kubeconfig.")]
 SnapshotFile = Annotated[
     Path | None,
-    typer.Option(
-        "--snapshot", metavar="FILE", help="A file of `moorage snapshot` instead of a live cluster."
-    ),
+    typer.Option("--snapshot", metavar="FILE", help="A file of `moorage snapshot` instead of a live cluster."),
 ]
-Annotations = Annotated[
-    bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")
-]
+Annotations = Annotated[bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAME", help="Default: the namespace of the kubeconfig.")
 ]
-Server = Annotated[
-    str,
-    typer.Option(
-        metavar="URL",
-        help="The endpoints of a running `moorage run` or `moorage up`.",
-    ),
-]
+Server = Annotated[str, typer.Option(metavar="URL", help="The endpoints of a running `moorage run` or `moorage up`.")]
 TokenFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A token for --server (default: the user of the kubeconfig)."),
+    Path | None, typer.Option(metavar="FILE", help="A token for --server (default: the user of the kubeconfig).")
 ]
 Authority = Annotated[
     Path | None,
@@ -79,8 +58,7 @@ Authority = Annotated[
     ),
 ]
 Insecure = Annotated[
-    bool,
-    typer.Option("--insecure-skip-tls-verify", help="Do not verify the certificate of --server."),
+    bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the certificate of --server.")
 ]
 
 
@@ -136,12 +114,7 @@ class RunningScheduler:
 
 
 def scheduler_of(
-    server: str,
-    token_file: Path | None,
-    kubeconfig: str,
-    context: str,
-    authority: Path | None,
-    insecure: bool,
+    server: str, token_file: Path | None, kubeconfig: str, context: str, authority: Path | None, insecure: bool
 ) -> RunningScheduler | None:
     """Return the scheduler of --server; None without the option."""
     if server:

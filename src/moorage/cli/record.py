@@ -29,9 +29,7 @@ from moorage.sim.recorder import ClusterRecorder, RecordingOptions, Written
 def record(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst."),
     ] = Path("record.jsonl.gz"),
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",
@@ -39,14 +37,11 @@ def record(
         str, typer.Option(metavar="DURATION", help="Stop after this time (default: at Ctrl-C or SIGTERM).")
     ] = "",
     rotate: Annotated[
-        str,
-        typer.Option(metavar="SIZE|DURATION", help="Start a new file after this size or time."),
+        str, typer.Option(metavar="SIZE|DURATION", help="Start a new file after this size or time.")
     ] = "",
     every: Annotated[
         str,
-        typer.Option(
-            "--snapshots", metavar="DURATION", help="Interval at which to save a snapshot of the cluster."
-        ),
+        typer.Option("--snapshots", metavar="DURATION", help="Interval at which to save a snapshot of the cluster."),
     ] = "",
     annotations: options.Annotations = False,
     config: options.Config = None,
@@ -83,11 +78,7 @@ def record(
 
 
 async def _record(
-    own: Configuration,
-    options: RecordingOptions,
-    kubeconfig: str,
-    context: str,
-    show: Callable[[Written], None],
+    own: Configuration, options: RecordingOptions, kubeconfig: str, context: str, show: Callable[[Written], None]
 ) -> Written:
     credentials = await find(kubeconfig, context)
     clock = SystemClock()

@@ -105,9 +105,7 @@ def _verbosity(given: str | int) -> int:
     """Parse a verbosity. Of klog's `-v=3` the parser leaves `=3`; the default is a number."""
     number = str(given).removeprefix("=")
     if not (number.isascii() and number.isdigit()):
-        raise typer.BadParameter(
-            f"{number!r} is not a verbosity; write a number from 0 to {logs.MAX_VERBOSITY}"
-        )
+        raise typer.BadParameter(f"{number!r} is not a verbosity; write a number from 0 to {logs.MAX_VERBOSITY}")
     return int(number)
 
 
@@ -134,8 +132,7 @@ def root(
         LoggingFormat, typer.Option("--logging-format", help="Format of log lines.")
     ] = LoggingFormat.TEXT,
     show_version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """The Kubernetes scheduler that you program in Python.

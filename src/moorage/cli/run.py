@@ -103,9 +103,7 @@ def _print_help() -> None:
         for flag in shown:
             printing.line(f"    {_usage(flag)}\n        {flag.help}{_default(flag)}")
     unused = [f"--{flag.name}" for members in GROUPS.values() for flag in members if flag.note]
-    printing.line(
-        "\nFlags of kube-scheduler that are accepted with a warning, or refused: " + ", ".join(unused)
-    )
+    printing.line("\nFlags of kube-scheduler that are accepted with a warning, or refused: " + ", ".join(unused))
 
 
 def _usage(flag: Flag) -> str:

@@ -44,9 +44,7 @@ def simulate(
             "compared with the first.",
         ),
     ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File that maps the columns of a trace.")
-    ] = None,
+    mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="File that maps the columns of a trace.")] = None,
     seed: Annotated[
         list[int] | None, typer.Option(help="Seed for all randomness. Repeatable: one run per seed.")
     ] = None,
@@ -54,49 +52,39 @@ def simulate(
     until: Annotated[
         str,
         typer.Option(
-            metavar="TIME|DURATION",
-            help="Stop at this time of a recording, or after a duration such as 1h30m.",
+            metavar="TIME|DURATION", help="Stop at this time of a recording, or after a duration such as 1h30m."
         ),
     ] = "",
     speed: Annotated[
         float | None,
-        typer.Option(
-            metavar="N", help="Virtual seconds per real second (default: as fast as possible). One run only."
-        ),
+        typer.Option(metavar="N", help="Virtual seconds per real second (default: as fast as possible). One run only."),
     ] = None,
     since: Annotated[
         str,
         typer.Option(
-            metavar="TIME|DURATION",
-            help="Start at this time of a recording, or this long after its beginning.",
+            metavar="TIME|DURATION", help="Start at this time of a recording, or this long after its beginning."
         ),
     ] = "",
     as_scheduled: Annotated[
         bool, typer.Option("--as-scheduled", help="Keep the placements of a recording instead of scheduling.")
     ] = False,
     measure: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=MODULE:FUNCTION", help="Custom measure. Repeatable."),
+        list[str] | None, typer.Option(metavar="NAME=MODULE:FUNCTION", help="Custom measure. Repeatable.")
     ] = None,
     plugins: Annotated[
-        list[str] | None,
-        typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable."),
+        list[str] | None, typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable.")
     ] = None,
     plugin_path: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DIR", help="Folder of plugin modules (default: the current folder). Repeatable."
-        ),
+        typer.Option(metavar="DIR", help="Folder of plugin modules (default: the current folder). Repeatable."),
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option("-o", "--output-dir", metavar="DIR", help="Folder in which to keep the results."),
+        Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Folder in which to keep the results.")
     ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Record all changes to this file (.jsonl, .jsonl.gz, .jsonl.zst). One run only.",
+            metavar="FILE", help="Record all changes to this file (.jsonl, .jsonl.gz, .jsonl.zst). One run only."
         ),
     ] = None,
     form: Annotated[
@@ -107,11 +95,7 @@ def simulate(
         int, typer.Option(help="Number of concurrent runs, each in its own process. -1 means one per core.")
     ] = -1,
     backend: Annotated[
-        str,
-        typer.Option(
-            metavar="dask://HOST:PORT|ray://HOST:PORT",
-            help="Do the runs on a Dask or Ray cluster.",
-        ),
+        str, typer.Option(metavar="dask://HOST:PORT|ray://HOST:PORT", help="Do the runs on a Dask or Ray cluster.")
     ] = "",
 ) -> None:
     """Run a workload with the real scheduler in virtual time, and measure.
@@ -152,13 +136,9 @@ def _single(planned: list[Job], backend: str, record: Path | None, speed: float 
     option = "--record" if record is not None else "--speed"
     if len(planned) > 1 or backend:
         runs = f"{len(planned)} runs on {backend}" if backend else f"{len(planned)} runs"
-        raise MoorageError(
-            f"{option} needs a single local run, but there are {runs}. Use one --config and one --seed."
-        )
+        raise MoorageError(f"{option} needs a single local run, but there are {runs}. Use one --config and one --seed.")
     if speed is not None and not speed > 0:
-        raise MoorageError(
-            f"--speed: {speed:g} is not more than 0; 10 means ten virtual seconds per real second."
-        )
+        raise MoorageError(f"--speed: {speed:g} is not more than 0; 10 means ten virtual seconds per real second.")
     return dataclasses.replace(planned[0], record=record, speed=speed)
 
 

@@ -27,14 +27,11 @@ def snapshot(
     authority: options.Authority = None,
     insecure: options.Insecure = False,
     annotations: options.Annotations = False,
-    hash_names: Annotated[
-        bool, typer.Option("--hash-names", help="Replace names of objects by hashes.")
-    ] = False,
+    hash_names: Annotated[bool, typer.Option("--hash-names", help="Replace names of objects by hashes.")] = False,
     salt: Annotated[
         str,
         typer.Option(
-            metavar="TEXT",
-            help="Gives the same hashes in several snapshots. Default: random, and not stored.",
+            metavar="TEXT", help="Gives the same hashes in several snapshots. Default: random, and not stored."
         ),
     ] = "",
     config: options.Config = None,

@@ -150,9 +150,7 @@ class Story:
         async def settled() -> bool:
             found[:] = (await self.client.list(NODES)).items
             known = {(node.name, node.resource_version) for node in self._known_nodes()}
-            return all(map(_at_rest, found)) and known == {
-                (node.name, node.resource_version) for node in found
-            }
+            return all(map(_at_rest, found)) and known == {(node.name, node.resource_version) for node in found}
 
         await self._until(settled, "the nodes to become ready")
         return found

@@ -35,9 +35,7 @@ def ui(
     snapshot: options.SnapshotFile = None,
     results: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="DIR", help="Folder of `moorage simulate -o` with results to compare. Repeatable."
-        ),
+        typer.Option(metavar="DIR", help="Folder of `moorage simulate -o` with results to compare. Repeatable."),
     ] = None,
     config: options.Config = None,
     profile: options.ProfileName = "",
@@ -47,8 +45,7 @@ def ui(
         bool, typer.Option("--read-only", help="With --server: show everything, change nothing.")
     ] = False,
     port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="0 for any free port. Default: 7480, or a free port."),
+        int | None, typer.Option(min=0, max=65535, help="0 for any free port. Default: 7480, or a free port.")
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
 ) -> None:

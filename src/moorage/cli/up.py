@@ -32,9 +32,7 @@ def up(
     ] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option(
-            "--cluster", metavar="FILE", help="Create the node pools that this YAML file describes."
-        ),
+        typer.Option("--cluster", metavar="FILE", help="Create the node pools that this YAML file describes."),
     ] = None,
     numa: Annotated[
         int,
@@ -47,12 +45,10 @@ def up(
         ),
     ] = 0,
     config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler."),
+        Path | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler.")
     ] = None,
     apply: Annotated[
-        list[Path] | None,
-        typer.Option("--apply", metavar="FILE", help="Manifests to apply at start; may be repeated."),
+        list[Path] | None, typer.Option("--apply", metavar="FILE", help="Manifests to apply at start; may be repeated.")
     ] = None,
     snapshot: Annotated[
         Path | None,
@@ -64,9 +60,7 @@ def up(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(
-            "--data-dir", metavar="DIR", help="Keep the cluster in this folder. Default: in memory only."
-        ),
+        typer.Option("--data-dir", metavar="DIR", help="Keep the cluster in this folder. Default: in memory only."),
     ] = None,
     port: Annotated[
         int | None,
@@ -80,20 +74,14 @@ def up(
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
-            "--kubeconfig",
-            metavar="PATH",
-            help="Where to write the kubeconfig. Default: ~/.moorage/kubeconfig.",
+            "--kubeconfig", metavar="PATH", help="Where to write the kubeconfig. Default: ~/.moorage/kubeconfig."
         ),
     ] = None,
     scheduler: Annotated[
         bool,
-        typer.Option(
-            "--scheduler/--no-scheduler", help="Run a scheduler. Without it, start your own: `moorage run`."
-        ),
+        typer.Option("--scheduler/--no-scheduler", help="Run a scheduler. Without it, start your own: `moorage run`."),
     ] = True,
-    ui: Annotated[
-        bool, typer.Option("--ui/--no-ui", help="Start the web UI, if the extra `ui` is installed.")
-    ] = True,
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Start the web UI, if the extra `ui` is installed.")] = True,
 ) -> None:
     """Start a Kubernetes cluster on this machine in seconds. Ctrl-C stops it.
 

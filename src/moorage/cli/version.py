@@ -11,20 +11,14 @@ KUBE_SCHEDULER = "v1.36"
 """The release of kube-scheduler whose behaviour Moorage follows."""
 
 
-def version(
-    output: OutputForm = Form.TABLE,
-) -> None:
+def version(output: OutputForm = Form.TABLE) -> None:
     """Print the version of Moorage and of the kube-scheduler that it follows."""
     print_version(output)
 
 
 def print_version(output: Form = Form.TABLE) -> None:
     """Print the versions as text or as data."""
-    facts = {
-        "moorage": moorage.__version__,
-        "kubeScheduler": KUBE_SCHEDULER,
-        "python": platform.python_version(),
-    }
+    facts = {"moorage": moorage.__version__, "kubeScheduler": KUBE_SCHEDULER, "python": platform.python_version()}
     if output is not Form.TABLE:
         print_data(facts, output)
         return

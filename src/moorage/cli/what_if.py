@@ -27,29 +27,19 @@ MAX_ROWS = 40
 
 def what_if(
     files: Annotated[
-        list[Path] | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="Manifests to apply. Repeatable."),
+        list[Path] | None, typer.Option("--filename", "-f", metavar="FILE", help="Manifests to apply. Repeatable.")
     ] = None,
     replicas: Annotated[
-        str,
-        typer.Option(
-            metavar="N|max", help="Replicas of each workload; max: as many as fit, and why no more."
-        ),
+        str, typer.Option(metavar="N|max", help="Replicas of each workload; max: as many as fit, and why no more.")
     ] = "",
     drain: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Drain a node. Repeatable.")] = None,
-    cordon: Annotated[
-        list[str] | None, typer.Option(metavar="NODE", help="Cordon a node. Repeatable.")
-    ] = None,
-    remove: Annotated[
-        list[str] | None, typer.Option(metavar="[NS/]POD", help="Delete a pod. Repeatable.")
-    ] = None,
+    cordon: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Cordon a node. Repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(metavar="[NS/]POD", help="Delete a pod. Repeatable.")] = None,
     add_nodes: Annotated[int, typer.Option(metavar="N", help="Number of nodes to add.")] = 0,
     like: Annotated[str, typer.Option(metavar="NODE", help="The node to copy for --add-nodes.")] = "",
     with_config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Show which running pods this configuration would place elsewhere."
-        ),
+        typer.Option(metavar="FILE", help="Show which running pods this configuration would place elsewhere."),
     ] = None,
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",

@@ -58,9 +58,7 @@ class AiohttpTransport:
         self._base = credentials.server.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
         if self._base.startswith("https:"):
-            self._tls.current(
-                credentials
-            )  # certificates that are unusable are reported now, not by a request
+            self._tls.current(credentials)  # certificates that are unusable are reported now, not by a request
 
     @asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncIterator[Response]:

@@ -62,9 +62,7 @@ class ExecPlugin:
             if not value or not isinstance(value, str):
                 raise ExecPluginError(f"exec has no {name}; add `{name}:` to it")
         if self.entry.get("interactiveMode") == "Always":
-            raise ExecPluginError(
-                "exec asks for a terminal (interactiveMode Always), and a scheduler has none"
-            )
+            raise ExecPluginError("exec asks for a terminal (interactiveMode Always), and a scheduler has none")
         output = await _output(self._command(str(command)), self._environment(), seconds, self._hint())
         return _given(output, str(version))
 
@@ -110,16 +108,12 @@ async def _output(command: list[str], environment: dict[str, str], seconds: floa
                 start_new_session=True,
             )
         except OSError as error:
-            raise ExecPluginError(
-                f"exec plugin {command[0]} cannot be started: {error.strerror}{hint}"
-            ) from error
+            raise ExecPluginError(f"exec plugin {command[0]} cannot be started: {error.strerror}{hint}") from error
         try:
             async with asyncio.timeout(seconds):
                 code = await process.wait()
         except TimeoutError as error:
-            raise ExecPluginError(
-                f"its exec plugin gave no answer within {seconds:g} s{_printed(err)}"
-            ) from error
+            raise ExecPluginError(f"its exec plugin gave no answer within {seconds:g} s{_printed(err)}") from error
         finally:
             if process.returncode is None:
                 await _end(process)
@@ -183,9 +177,7 @@ async def id_token(config: Mapping[str, Any], now: float, seconds: float) -> tup
         return token, end
     for name in ("refresh-token", "client-id", "idp-issuer-url"):
         if not config.get(name):
-            raise OidcError(
-                f"the id-token has expired and {name} is missing, so it cannot be renewed; log in again"
-            )
+            raise OidcError(f"the id-token has expired and {name} is missing, so it cannot be renewed; log in again")
     try:
         token = await _renewed(config, seconds)
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError) as error:

@@ -1,6 +1,5 @@
-"""From nothing to a client of an API server: finds the credentials to use (a kubeconfig that is named,
-or those of the pod that we run in) and puts the HTTP client together.
-"""
+"""From nothing to a client of an API server: finds the credentials to use (a kubeconfig that is named, or those of the
+pod that we run in) and puts the HTTP client together."""
 
 from __future__ import annotations
 

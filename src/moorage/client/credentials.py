@@ -37,9 +37,7 @@ class Pem:
         try:
             return Path(self.path).read_bytes()
         except OSError as error:
-            raise CredentialsError(
-                f"{self.path}: {error.strerror}; correct the path or the file's mode"
-            ) from error
+            raise CredentialsError(f"{self.path}: {error.strerror}; correct the path or the file's mode") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +223,9 @@ def _trusting(credentials: Credentials) -> ssl.SSLContext:
         raise _unusable(credentials, "certificate-authority", ca, error) from error
 
 
-def _add_certificate(
-    context: ssl.SSLContext, credentials: Credentials, certificate: Pem, key: Pem | None
-) -> None:
+def _add_certificate(context: ssl.SSLContext, credentials: Credentials, certificate: Pem, key: Pem | None) -> None:
     if key is None:
-        raise CredentialsError(
-            f"{credentials.source}: there is a client certificate without its key; add client-key"
-        )
+        raise CredentialsError(f"{credentials.source}: there is a client certificate without its key; add client-key")
     pair = certificate.read() + b"\n" + key.read()
     # OpenSSL reads certificates from files only: for the moment of reading, one that no other user can open.
     handle, path = tempfile.mkstemp(prefix="moorage-")

@@ -168,9 +168,7 @@ class Election:
         except NotFound:
             return None
         if not isinstance(found, Lease):
-            raise TransportError(
-                f"the server answered with {type(found).__name__} where a Lease was asked for"
-            )
+            raise TransportError(f"the server answered with {type(found).__name__} where a Lease was asked for")
         return found
 
     async def _write(self) -> bool:

@@ -1,6 +1,5 @@
-"""Events of events.k8s.io/v1 as values: how one is written, how repetitions are counted, and how many
-different ones an object may cause. No I/O.
-"""
+"""Events of events.k8s.io/v1 as values: how one is written, how repetitions are counted, and how many different ones an
+object may cause. No I/O."""
 
 from __future__ import annotations
 
@@ -115,9 +114,7 @@ REMEMBERED = 4096
 class SpamFilter:
     """Buckets by object."""
 
-    def __init__(
-        self, now: Callable[[], float], burst: int = BURST, seconds: float = SECONDS_PER_TOKEN
-    ) -> None:
+    def __init__(self, now: Callable[[], float], burst: int = BURST, seconds: float = SECONDS_PER_TOKEN) -> None:
         self._now = now
         self._burst = burst
         self._seconds = seconds

@@ -145,9 +145,7 @@ class HttpClient:
         request = requests.replace(resource, obj, subresource=subresource)
         return await self._object(resource, self._write("PUT", resource, request, subresource))
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         request = requests.patch(resource, name, patch, **options)
         call = self._write("PATCH", resource, request, options.get("subresource", ""))
         return await self._object(resource, call)
@@ -168,9 +166,7 @@ class HttpClient:
         priority = _priority(resource, usual)
         if priority is RequestPriority.LEASE:
             return _Call(verb, request, priority, Repeat.NOTHING)
-        return _Call(
-            verb, request, priority, Repeat.UNPROCESSED, fenced=priority is not RequestPriority.EVENT
-        )
+        return _Call(verb, request, priority, Repeat.UNPROCESSED, fenced=priority is not RequestPriority.EVENT)
 
     async def _object(self, resource: Resource, call: _Call) -> Any:
         return responses.read_object(resource, await self._call(call), call.request)
@@ -253,9 +249,7 @@ class TracedClient(DelegatingClient):
         with self._span("update", resource, subresource):
             return await super().replace(resource, obj, subresource=subresource)
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         with self._span("patch", resource, options.get("subresource", ""), name):
             return await super().patch(resource, name, patch, **options)
 

@@ -21,17 +21,7 @@ from moorage.api import decoding
 from moorage.api.errors import Forbidden, MoorageError, ObjectError
 from moorage.api.resources import PODS, Resource
 from moorage.client.reflector import Reflector
-from moorage.framework.ports import (
-    ADDED,
-    DELETED,
-    MODIFIED,
-    ApiClient,
-    Change,
-    Clock,
-    Malformed,
-    Served,
-    WatchEvent,
-)
+from moorage.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Change, Clock, Malformed, Served, WatchEvent
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle
 
@@ -282,9 +272,7 @@ Deliver = Callable[[Change], None]
 class Mirror:
     """Key → object as last delivered. Identity on the wire is namespace/name; a changed UID is split here."""
 
-    def __init__(
-        self, resource: Resource, deliver: Deliver, on_malformed: Callable[[Malformed], None]
-    ) -> None:
+    def __init__(self, resource: Resource, deliver: Deliver, on_malformed: Callable[[Malformed], None]) -> None:
         self.resource = resource
         self.objects: dict[str, Any] = {}
         self.malformed: dict[str, str] = {}

@@ -1,6 +1,5 @@
-"""Credentials from kubeconfig files, merged and read as kubectl does. Exec plugins are run by `exec_plugin`,
-ID tokens renewed by `oidc`.
-"""
+"""Credentials from kubeconfig files, merged and read as kubectl does. Exec plugins are run by `exec_plugin`, ID tokens
+renewed by `oidc`."""
 
 from __future__ import annotations
 
@@ -80,11 +79,7 @@ class _Config:
             raise ValueError(f"{file} is not a mapping")
         read = read or {}
         self.current = self.current or str(read.get("current-context") or "")
-        for known, plural in (
-            (self.contexts, "contexts"),
-            (self.clusters, "clusters"),
-            (self.users, "users"),
-        ):
+        for known, plural in ((self.contexts, "contexts"), (self.clusters, "clusters"), (self.users, "users")):
             for entry in read.get(plural) or ():
                 value = entry.get(plural[:-1])
                 found = _Entry(value if isinstance(value, dict) else {}, file.resolve().parent)
@@ -94,9 +89,7 @@ class _Config:
 def _merged(paths: str) -> _Config:
     files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
     if not any(path.is_file() for path in files):
-        raise CredentialsError(
-            f"kubeconfig {paths}: no such file; name one with --kubeconfig or in KUBECONFIG"
-        )
+        raise CredentialsError(f"kubeconfig {paths}: no such file; name one with --kubeconfig or in KUBECONFIG")
     config = _Config()
     for path in files:
         if not path.is_file():
@@ -141,15 +134,12 @@ class _Choice:
     def _check_user(self) -> None:
         user = self.user.value
         if "username" in user or "password" in user:
-            raise self._user_error(
-                "has a password, which API servers no longer take; use a token or certificate"
-            )
+            raise self._user_error("has a password, which API servers no longer take; use a token or certificate")
         provider = user.get("auth-provider")
         name = provider.get("name") if isinstance(provider, dict) else provider
         if provider and name != "oidc":
             raise self._user_error(
-                f"has auth-provider {name!r}, which Kubernetes has removed; "
-                "use the exec plugin of your provider"
+                f"has auth-provider {name!r}, which Kubernetes has removed; use the exec plugin of your provider"
             )
         if provider and user.get("exec"):
             raise self._user_error("has both auth-provider and exec; remove one of them")
@@ -163,9 +153,7 @@ class _Choice:
         user = self.user.value
         if provider := user.get("auth-provider"):
             try:
-                token, expires = await auth_plugins.id_token(
-                    provider.get("config") or {}, time.time(), PLUGIN_SECONDS
-                )
+                token, expires = await auth_plugins.id_token(provider.get("config") or {}, time.time(), PLUGIN_SECONDS)
             except auth_plugins.OidcError as error:
                 raise self._user_error(f"has auth-provider oidc: {error}") from error
             return Given(token=token, expires=expires)
@@ -188,9 +176,7 @@ class _Choice:
             try:
                 token = path.read_text()
             except OSError as error:
-                raise self._user_error(
-                    f"has tokenFile {path}: {error.strerror}; correct the entry"
-                ) from error
+                raise self._user_error(f"has tokenFile {path}: {error.strerror}; correct the entry") from error
         if token and not token.strip():
             raise self._user_error("has an empty token")
         return token.strip()

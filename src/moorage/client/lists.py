@@ -1,6 +1,5 @@
-"""The list calls of a reflector, page by page, and what a failed list or watch says about the way back. The
-steps themselves are in `reflector`.
-"""
+"""The list calls of a reflector, page by page, and what a failed list or watch says about the way back. The steps
+themselves are in `reflector`."""
 
 import asyncio
 from typing import Any
@@ -30,15 +29,7 @@ class Overdue(MoorageError):
     """An answer or the end of a watch did not come in time: the other end is probably gone."""
 
 
-_PASSING = (
-    TransportError,
-    Overdue,
-    TooManyRequests,
-    Unauthorized,
-    Forbidden,
-    ServiceUnavailable,
-    GatewayTimeout,
-)
+_PASSING = (TransportError, Overdue, TooManyRequests, Unauthorized, Forbidden, ServiceUnavailable, GatewayTimeout)
 
 
 def version_lost(error: Exception) -> bool:
@@ -81,9 +72,7 @@ PAGE_SECONDS = 90.0
 class ChunkedLister:
     """The list calls of one resource under fixed selectors."""
 
-    def __init__(
-        self, client: ApiClient, resource: Resource, page_size: int, selectors: dict[str, str]
-    ) -> None:
+    def __init__(self, client: ApiClient, resource: Resource, page_size: int, selectors: dict[str, str]) -> None:
         self._client = client
         self._resource = resource
         self._page_size = page_size

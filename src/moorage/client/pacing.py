@@ -25,14 +25,7 @@ import enum
 from collections import deque
 from random import Random
 
-from moorage.api.errors import (
-    BadAnswer,
-    NotSent,
-    OutcomeUnknown,
-    ServerError,
-    ServiceUnavailable,
-    TooManyRequests,
-)
+from moorage.api.errors import BadAnswer, NotSent, OutcomeUnknown, ServerError, ServiceUnavailable, TooManyRequests
 from moorage.api.times import backoff
 from moorage.framework.ports import Clock, Timer
 
@@ -71,9 +64,7 @@ class RateLimiter:
         self._burst = max(1, burst)
         self._tokens = float(self._burst)
         self._filled_at = clock.now()
-        self._waiting: dict[RequestPriority, deque[_Waiter]] = {
-            priority: deque() for priority in RequestPriority
-        }
+        self._waiting: dict[RequestPriority, deque[_Waiter]] = {priority: deque() for priority in RequestPriority}
         self._timer: Timer | None = None
         self._turns = 0
 

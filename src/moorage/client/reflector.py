@@ -67,8 +67,7 @@ SUSPECT_WATCHES = 3
 RELIST_PAUSE = 60.0
 """Seconds since the last listing after which a lost version is followed by another without backing off."""
 ABSENT_PAUSE = (60.0, 120.0)
-"""Seconds between questions for a kind of Kubernetes that the server does not have: it comes with the next
-version."""
+"""Seconds between questions for a kind of Kubernetes that the server does not have: it comes with the next version."""
 CUSTOM_PAUSE = (1.0, 1.8)
 """Those for a custom kind, which is there as soon as its definition is. Definitions are not watched: that
 would need a right to read them all."""
@@ -220,9 +219,7 @@ class Reflector:
         if known:
             log.info(0, "The API server now serves this kind", resource=self.resource)
         else:
-            log.warning(
-                "The API server does not serve this kind; treating it as empty", resource=self.resource
-            )
+            log.warning("The API server does not serve this kind; treating it as empty", resource=self.resource)
         self._sink.serve(known)
 
     # Watching
@@ -309,11 +306,7 @@ class Reflector:
     ) -> AsyncIterator[tuple[AsyncIterator[WatchEvent], Hearing]]:
         seconds = self._random.uniform(*WATCH_SECONDS)
         stream = self._client.watch(
-            self.resource,
-            resource_version=version,
-            timeout=seconds,
-            send_initial_events=initial,
-            **self._selectors,
+            self.resource, resource_version=version, timeout=seconds, send_initial_events=initial, **self._selectors
         )
         try:
             async with asyncio.timeout(seconds + GRACE) as deadline:
@@ -337,9 +330,7 @@ class Reflector:
         """Decides from where to go on, and says after how many seconds."""
         self.last_error = lists.describe(error)
         if not isinstance(error, MoorageError):
-            log.error(
-                "Informer failed with a bug; continuing", error=error, stack=True, resource=self.resource
-            )
+            log.error("Informer failed with a bug; continuing", error=error, stack=True, resource=self.resource)
         elif self._complaints.admits():
             log.warning(
                 "Watch failed" if self._listed else "List failed",

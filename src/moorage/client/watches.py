@@ -118,9 +118,7 @@ def _slowly(resource: Resource, line: bytes) -> WatchEvent:
     try:
         event = _raw_event.decode(line)
     except _UNREADABLE as error:
-        raise BadAnswer(
-            f"watch of {resource}: a line is not an event ({error}): {responses.shown(line)!r}"
-        ) from error
+        raise BadAnswer(f"watch of {resource}: a line is not an event ({error}): {responses.shown(line)!r}") from error
     if event.type == ERROR:
         raise from_status(_error_status(event.object))
     head = _head_of(event.object)

@@ -36,9 +36,7 @@ def legacy_args(version: str) -> Mapping[str, type[PluginArgs]]:
     return V1BETA1_ARGS if version == "v1beta1" else {}
 
 
-def convert_fields(
-    body: Mapping[str, object], version: str
-) -> tuple[dict[str, object], list[Note], list[Problem]]:
+def convert_fields(body: Mapping[str, object], version: str) -> tuple[dict[str, object], list[Note], list[Problem]]:
     """The content of a file without what v1 no longer has; and what came later than the file's version."""
     if version == "v1":
         return dict(body), [], []
@@ -82,9 +80,7 @@ def convert_args(raw: object, name: str, version: str) -> object:
     return raw
 
 
-def convert_profile(
-    profile: Profile, written_args: Mapping[str, object], version: str, path: str
-) -> Converted:
+def convert_profile(profile: Profile, written_args: Mapping[str, object], version: str, path: str) -> Converted:
     """A profile of an old version in the terms of v1; args that changed are plain mappings.
 
     `written_args` has the args of plugins as the file has them.

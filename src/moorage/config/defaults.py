@@ -263,9 +263,7 @@ def idle_disables(custom: Plugins, defaults: Plugins, version: str, path: str) -
         known |= {"*", *(spread if point != MULTI_POINT else ())}
         for index, entry in enumerate(chosen.disabled):
             if entry.name and entry.name not in known:
-                message = (
-                    f"{entry.name} is not enabled by default in {version}, so disabling it changes nothing"
-                )
+                message = f"{entry.name} is not enabled by default in {version}, so disabling it changes nothing"
                 instead = versions.successor(entry.name)
                 where = child(path, "plugins", point, "disabled", index)
                 yield Note(path=where, message=f"{message}; {instead}" if instead else message)

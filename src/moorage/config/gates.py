@@ -119,9 +119,7 @@ def _mistake(name: str, word: str) -> Problem | None:
         message = f'invalid value of {name}="{word}": write true or false'
         return Problem(path=name, message=message, value=word)
     if gate.locked and _WORDS[word.lower()] != gate.default:
-        message = (
-            f"cannot set feature gate {name} to {word.lower()}, feature is locked to {_go(gate.default)}"
-        )
+        message = f"cannot set feature gate {name} to {word.lower()}, feature is locked to {_go(gate.default)}"
         return Problem(path=name, message=message, value=word)
     return None
 

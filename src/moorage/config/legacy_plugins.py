@@ -261,9 +261,7 @@ def _hand_over(draft: Draft, point: str) -> None:
 def added_affinity(given: NodeAffinity | None, labels: NodeLabelArgs) -> NodeAffinity:
     """What NodeAffinity adds to every pod so that it does the work of NodeLabel, and what was given too."""
     affinity = given or NodeAffinity()
-    demands = _expressions(labels.present_labels, "Exists") + _expressions(
-        labels.absent_labels, "DoesNotExist"
-    )
+    demands = _expressions(labels.present_labels, "Exists") + _expressions(labels.absent_labels, "DoesNotExist")
     preferences = _expressions(labels.present_labels_preference, "Exists")
     preferences += _expressions(labels.absent_labels_preference, "DoesNotExist")
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
@@ -289,7 +287,5 @@ def _both(given: NodeSelector | None, demands: tuple[NodeSelectorRequirement, ..
         return given
     terms = given.node_selector_terms if given is not None else (NodeSelectorTerm(),)
     return NodeSelector(
-        node_selector_terms=tuple(
-            replace(term, match_expressions=term.match_expressions + demands) for term in terms
-        )
+        node_selector_terms=tuple(replace(term, match_expressions=term.match_expressions + demands) for term in terms)
     )

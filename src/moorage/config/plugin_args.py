@@ -38,9 +38,7 @@ class ArgsReader:
     def defaults(self, names: Collection[str], present: Collection[str], path: str) -> list[PluginConfig]:
         """Default args of the named plugins that have a type and are not present, ordered by name."""
         missing = sorted(name for name in names if name in self._types and name not in present)
-        return [
-            PluginConfig(name=name, args=self._decode(name, {}, f'{path}["{name}"].args')) for name in missing
-        ]
+        return [PluginConfig(name=name, args=self._decode(name, {}, f'{path}["{name}"].args')) for name in missing]
 
     def read_converted(self, entries: Iterable[PluginConfig]) -> tuple[PluginConfig, ...]:
         """The entries with those decoded that conversion has written as plain mappings. Mistakes in them are

@@ -221,9 +221,7 @@ def _with_wire_names(value: object, target: Any, path: str, problems: list[Probl
     target = without_none(target)
     if isinstance(value, list) and (item := item_type(target)) is not None:
         return [_with_wire_names(each, item, child(path, at), problems) for at, each in enumerate(value)]
-    if not isinstance(value, Mapping) or not (
-        isinstance(target, type) and issubclass(target, msgspec.Struct)
-    ):
+    if not isinstance(value, Mapping) or not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
         return value
     fields = {name.lower(): (name, field.type) for name, field in wire_fields(target).items()}
     result: dict[str, object] = {}

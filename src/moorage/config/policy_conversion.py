@@ -37,16 +37,7 @@ from moorage.config.policy import (
     Priority,
     read_policy,
 )
-from moorage.config.types import (
-    ConfigError,
-    Extender,
-    Note,
-    Plugin,
-    PluginConfig,
-    Plugins,
-    PluginSet,
-    Profile,
-)
+from moorage.config.types import ConfigError, Extender, Note, Plugin, PluginConfig, Plugins, PluginSet, Profile
 from moorage.config.wire import to_wire, to_yaml
 
 _ALWAYS = ("PrioritySort", "DefaultPreemption", "DefaultBinder", *NEWER_THAN_BETA)
@@ -63,11 +54,7 @@ class ConvertedPolicy(NamedTuple):
 
 
 def convert_policy(
-    text: str | bytes,
-    *,
-    scheduler_name: str = "",
-    source: str = "<policy>",
-    gates: FeatureGates = DEFAULT_GATES,
+    text: str | bytes, *, scheduler_name: str = "", source: str = "<policy>", gates: FeatureGates = DEFAULT_GATES
 ) -> ConvertedPolicy:
     """The configuration that a Policy amounts to, or ConfigError with all that is wrong with the Policy."""
     policy, problems = read_policy(text)
@@ -101,13 +88,9 @@ class _Conversion:
         self._convert_predicates()
         self._convert_priorities()
         if self._policy.always_check_all_predicates:
-            self._note(
-                "alwaysCheckAllPredicates", "dropped: only the first plugin that refuses a node is named"
-            )
+            self._note("alwaysCheckAllPredicates", "dropped: only the first plugin that refuses a node is named")
         profile = Profile(
-            scheduler_name=scheduler_name,
-            plugins=self._plugins(gates),
-            plugin_config=tuple(self._plugin_config()),
+            scheduler_name=scheduler_name, plugins=self._plugins(gates), plugin_config=tuple(self._plugin_config())
         )
         extenders = [to_wire(_extender(each)) for each in self._policy.extenders]
         return {"profiles": [to_wire(profile)], **({"extenders": extenders} if extenders else {})}
@@ -239,13 +222,9 @@ class _Conversion:
     def _spread_args(self) -> dict[str, Any]:
         if not self._spread_labels:
             return {"defaultingType": "System" if self._spreads_by_default else "List"}
-        skews = {
-            **(_SYSTEM_SKEWS if self._spreads_by_default else {}),
-            **dict.fromkeys(self._spread_labels, 1),
-        }
+        skews = {**(_SYSTEM_SKEWS if self._spreads_by_default else {}), **dict.fromkeys(self._spread_labels, 1)}
         constraints = [
-            {"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway"}
-            for key, skew in skews.items()
+            {"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway"} for key, skew in skews.items()
         ]
         return {"defaultingType": "List", "defaultConstraints": constraints}
 

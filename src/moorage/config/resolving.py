@@ -130,9 +130,7 @@ class _Resolver:
         percentage = profile.percentage_of_nodes_to_score
         return ResolvedProfile(
             scheduler_name=profile.scheduler_name,
-            percentage_of_nodes_to_score=(
-                config.percentage_of_nodes_to_score if percentage is None else percentage
-            ),
+            percentage_of_nodes_to_score=(config.percentage_of_nodes_to_score if percentage is None else percentage),
             points=points,
             plugin_args=self._plugin_args(config.extenders),
             missing=self._missing,
@@ -159,11 +157,7 @@ class _Resolver:
             return own
         spread = [name for name in self._multi_point(point) if name not in off]
         both = [name for name in own if name in spread]
-        return [
-            *both,
-            *(name for name in spread if name not in both),
-            *(name for name in own if name not in both),
-        ]
+        return [*both, *(name for name in spread if name not in both), *(name for name in own if name not in both)]
 
     def _own(self, point: str) -> list[str]:
         """The plugins that the point itself enables and that can run there."""

@@ -1,6 +1,5 @@
-"""Versions of the configuration: which one a file says it is, which are read, and what became of plugins that
-are gone. Data for conversion and for better messages.
-"""
+"""Versions of the configuration: which one a file says it is, which are read, and what became of plugins that are gone.
+Data for conversion and for better messages."""
 
 from collections.abc import Mapping
 
@@ -86,6 +85,4 @@ def _wrong_version(api_version: str, group: str, version: str) -> Problem:
         return Problem(path="apiVersion", message=message, value=api_version, hint=hint)
     message = f'no kind "{KIND}" is registered for version "{api_version}"'
     known = [f"{GROUP}/{name}" for name in SERVED]
-    return Problem(
-        path="apiVersion", message=message, value=api_version, hint=did_you_mean(api_version, known)
-    )
+    return Problem(path="apiVersion", message=message, value=api_version, hint=did_you_mean(api_version, known))

@@ -99,9 +99,7 @@ def _record(value: object, record: type[msgspec.Struct], path: str, problems: li
     for key in value:
         if key not in fields:
             message = f'unknown field "{key}"'
-            problems.append(
-                Problem(path=child(path, str(key)), message=message, hint=did_you_mean(str(key), fields))
-            )
+            problems.append(Problem(path=child(path, str(key)), message=message, hint=did_you_mean(str(key), fields)))
     known = len(problems)
     given: dict[str, Any] = {}
     for name, field in fields.items():

@@ -183,9 +183,7 @@ class _Builder:
             where = child(path, key)
             if key in result:
                 line = key_node.start_mark.line + 1
-                self.problems.append(
-                    Problem(path=where, message=f'line {line}: key "{key}" already set in map')
-                )
+                self.problems.append(Problem(path=where, message=f'line {line}: key "{key}" already set in map'))
             result[key] = self.build(value_node, where, depth + 1)
         return {**merged, **result}
 
@@ -207,9 +205,7 @@ class _Builder:
     def _scalar(self, node: yaml.Node, path: str) -> object:
         line = node.start_mark.line + 1
         if node.tag not in _SCALAR_TAGS:
-            self.problems.append(
-                Problem(path=path, message=f"line {line}: the tag {node.tag} is not accepted")
-            )
+            self.problems.append(Problem(path=path, message=f"line {line}: the tag {node.tag} is not accepted"))
             return None
         try:
             value: object = self._loader.construct_object(node)

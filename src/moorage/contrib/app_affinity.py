@@ -20,14 +20,7 @@ from moorage.contrib.normalizing import min_max
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import (
-    ASSIGNED_POD,
-    NODE,
-    ActionType,
-    ClusterEvent,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import ASSIGNED_POD, NODE, ActionType, ClusterEvent, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.indexes import DomainCounts, PodCounter, PodSelector
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
@@ -132,9 +125,7 @@ class AppAffinity(
             return Status.skip()
         counter = self._counter(self.application(pod))
         topologies = ((limit, self.handle.topology(limit.topology_key)) for limit in limits)
-        state.write(
-            STATE, AppLimits(tuple((limit, DomainCounts(t, counter.sums(t))) for limit, t in topologies))
-        )
+        state.write(STATE, AppLimits(tuple((limit, DomainCounts(t, counter.sums(t))) for limit, t in topologies)))
         return None
 
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:

@@ -37,10 +37,7 @@ def definition(
     """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
     is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
     know who agreed to a definition. Without `status_apart` the status is written with the object."""
-    properties = {
-        "spec": {"type": "object", "properties": spec},
-        "status": {"type": "object", "properties": status},
-    }
+    properties = {"spec": {"type": "object", "properties": spec}, "status": {"type": "object", "properties": status}}
     version = _version(resource, description, properties)
     version["additionalPrinterColumns"] = [
         {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns

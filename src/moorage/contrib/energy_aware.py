@@ -29,13 +29,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import (
-    Detail,
-    ExplainingPlugin,
-    ReusablePlugin,
-    VectorFilterPlugin,
-    VectorScorePlugin,
-)
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin, VectorScorePlugin
 from moorage.framework.status import MAX_NODE_SCORE, Code
 
 TEMPERATURE, POWER = "temperature", "power"
@@ -116,8 +110,7 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, Explain
         return np.where(np.isnan(watts), UNKNOWN, watts * 1000)
 
     def _to_wake(self, nodes: Nodes, idle: FloatArray) -> FloatArray:
-        """Watts that a node lacks to be idle: it is asleep. Where its power is not measured, a node without
-        pods is."""
+        """Watts that a node lacks to be idle: it is asleep. Where its power is not measured, a node without pods is."""
         power, empty = self._fresh(nodes, POWER), nodes.requested("pods") == 0
         return np.where(np.isnan(power), np.where(empty, idle, 0), (idle - power).clip(0))
 

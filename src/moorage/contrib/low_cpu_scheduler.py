@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid, unsupported
+from moorage.api.quantity import unit_of
 from moorage.contrib.metrics import CPU, MEMORY, MetricProvider, NodeUsage, Window
 from moorage.contrib.metrics.metrics_server import NEEDS
 from moorage.contrib.metrics.usage import Values
@@ -35,7 +36,7 @@ from moorage.framework.events import (
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, unit_of
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.status import Status
 
 USAGE = EventResource("NodeUsage")
@@ -97,9 +98,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         keep = max(args.window.seconds, args.metrics_max_age_seconds)
         self.usage = NodeUsage.of(handle, args.metric_provider, (CPU, MEMORY), keep)
         thresholds = {CPU: args.cpu_threshold_percent, MEMORY: args.memory_threshold_percent}
-        self._levels = {
-            name: np.linspace(lowest, 100, LEVELS).tolist() for name, lowest in thresholds.items()
-        }
+        self._levels = {name: np.linspace(lowest, 100, LEVELS).tolist() for name, lowest in thresholds.items()}
         weight = args.cpu_weight + args.memory_weight
         self._shares = {CPU: args.cpu_weight / weight, MEMORY: args.memory_weight / weight}
         self._reasons = ["", *(text for name in thresholds for text in reasons(name, self._levels[name]))]

@@ -36,9 +36,7 @@ class NodeResourcesAllocatableArgs(PluginArgs):
     mode: str = LEAST
 
     def completed(self, context: ArgsContext) -> Self:
-        return msgspec.structs.replace(
-            self, resources=self.resources or DEFAULT_RESOURCES, mode=self.mode or LEAST
-        )
+        return msgspec.structs.replace(self, resources=self.resources or DEFAULT_RESOURCES, mode=self.mode or LEAST)
 
     def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
         for index, resource in enumerate(self.resources):

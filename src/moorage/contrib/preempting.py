@@ -78,8 +78,7 @@ class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
 
 
 def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the
-    pod."""
+    """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the pod."""
     return QueueingHint.SKIP
 
 

@@ -55,8 +55,7 @@ def _integer(text: str, bits: int) -> int | None:
 
 
 def protected_until(pod: Pod, seconds: float) -> float:
-    """Unix seconds. Without the condition PodScheduled a pod is protected for good, as in
-    scheduler-plugins."""
+    """Unix seconds. Without the condition PodScheduled a pod is protected for good, as in scheduler-plugins."""
     if seconds == NEVER_ENDS:
         return NEVER_ENDS
     condition = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
@@ -124,8 +123,7 @@ class PreemptionToleration(PreemptingPlugin):
         return result, status
 
     def _try_again(self, pod: Pod) -> None:
-        """No event says that a protection has ended. What ends later is covered by the flush of parked
-        pods."""
+        """No event says that a protection has ended. What ends later is covered by the flush of parked pods."""
         delay = self.policy.soonest - self.handle.clock.wall()
         if timer := self._timers.pop(pod.uid, None):
             timer.cancel()

@@ -32,10 +32,7 @@ def qos_class(pod: Pod) -> str:
 
 
 def _class_of(resources: list[ResourceRequirements]) -> str:
-    requests, limits = (
-        _sums([each.requests for each in resources]),
-        _sums([each.limits for each in resources]),
-    )
+    requests, limits = (_sums([each.requests for each in resources]), _sums([each.limits for each in resources]))
     if not requests and not limits:
         return BEST_EFFORT
     # Every container has to be limited: sums that agree are not enough.

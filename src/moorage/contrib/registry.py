@@ -17,9 +17,7 @@ PLUGINS: dict[str, str] = {
     "GpuLeastFree": "moorage.contrib.gpu.packing:GpuLeastFree",
     "GpuPacking": "moorage.contrib.gpu.packing:GpuPacking",
     "GpuShare": "moorage.contrib.gpu.gpu_share:GpuShare",
-    "LoadVariationRiskBalancing": (
-        "moorage.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"
-    ),
+    "LoadVariationRiskBalancing": ("moorage.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"),
     "LowCpuScheduler": "moorage.contrib.low_cpu_scheduler:LowCpuScheduler",
     "LowRiskOverCommitment": "moorage.contrib.trimaran.low_risk_over_commitment:LowRiskOverCommitment",
     "NetworkOverhead": "moorage.contrib.network_aware.network_overhead:NetworkOverhead",

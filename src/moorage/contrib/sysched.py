@@ -21,9 +21,7 @@ from moorage.framework.nodes import Nodes, NodeView
 from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 from moorage.framework.status import Normalization
 
-SECCOMP_PROFILES = custom(
-    "security-profiles-operator.x-k8s.io", "v1beta1", "seccompprofiles", "SeccompProfile"
-)
+SECCOMP_PROFILES = custom("security-profiles-operator.x-k8s.io", "v1beta1", "seccompprofiles", "SeccompProfile")
 ANNOTATION = "seccomp.security.alpha.kubernetes.io"
 ALLOWING = ("SCMP_ACT_ALLOW", "SCMP_ACT_LOG")
 WORD = 64
@@ -108,9 +106,7 @@ class SySched(VectorScorePlugin, ReusablePlugin):
             return number
 
         return nodes.row_column(
-            (self, self._version.value, part),
-            lambda view: np.array([of(node) for node in view], dtype=dtype),
-            of,
+            (self, self._version.value, part), lambda view: np.array([of(node) for node in view], dtype=dtype), of
         )
 
     def _exposure(self, node: NodeView) -> Exposure:

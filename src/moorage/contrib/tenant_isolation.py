@@ -120,10 +120,7 @@ class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
 
     def events_to_register(self) -> Sequence[Registration]:
         nodes = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-        found = [
-            Registration(nodes, self._after_node_change),
-            Registration(ClusterEvent(TENANTS, ActionType.UPDATE)),
-        ]
+        found = [Registration(nodes, self._after_node_change), Registration(ClusterEvent(TENANTS, ActionType.UPDATE))]
         if self.args.exclusive_nodes:
             found.append(Registration(ASSIGNED_POD_DELETE, self._after_pod_delete))
         return found

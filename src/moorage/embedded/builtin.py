@@ -113,13 +113,7 @@ def _workload(
 ) -> BuiltInKind:
     """Return the row of a kind with replicas."""
     return _kind(
-        resource,
-        short,
-        columns=columns,
-        strategy=strategy,
-        controllers=(controller,),
-        in_all=True,
-        scale=_SCALE,
+        resource, short, columns=columns, strategy=strategy, controllers=(controller,), in_all=True, scale=_SCALE
     )
 
 
@@ -137,13 +131,7 @@ _CORE = (
         verbs=_WITHOUT_COLLECTION,
         subresources=(Subresource("finalize", ("update",)),),
     ),
-    _kind(
-        r.NODES,
-        "no",
-        columns=cluster.NODES,
-        strategy=small_kinds.NODES,
-        controllers=(NodeLifecycle, TaintEviction),
-    ),
+    _kind(r.NODES, "no", columns=cluster.NODES, strategy=small_kinds.NODES, controllers=(NodeLifecycle, TaintEviction)),
     _kind(
         r.PERSISTENT_VOLUME_CLAIMS,
         "pvc",
@@ -212,11 +200,7 @@ _WORKLOADS = (
 )
 _OTHERS = (
     _kind(
-        r.CUSTOM_RESOURCE_DEFINITIONS,
-        "crd",
-        "crds",
-        categories=("api-extensions",),
-        admission=DefinitionAdmission(),
+        r.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", categories=("api-extensions",), admission=DefinitionAdmission()
     ),
     _kind(r.LEASES, columns=cluster.LEASES, strategy=small_kinds.LEASES),
     _kind(r.ENDPOINT_SLICES, columns=infrastructure.ENDPOINT_SLICES),

@@ -88,9 +88,7 @@ async def configuration(given: Credentials) -> Configuration:
         raise MoorageError(f"{error}; name the configuration with --config, and its plugins") from error
 
 
-async def cluster(
-    given: Credentials, resources: Iterable[Resource], annotations: bool = False
-) -> ClusterObjects:
+async def cluster(given: Credentials, resources: Iterable[Resource], annotations: bool = False) -> ClusterObjects:
     """Return the objects that the scheduler sees now."""
     endpoints = EndpointsClient(given)
     path, query = f"{ROOT}/snapshot", SnapshotQuery(annotations)
@@ -121,11 +119,7 @@ class EndpointsClient:
         return self._decode(path, kind, await self._exchange(request, ANSWER_LIMIT, also=422))
 
     async def get(
-        self,
-        path: str,
-        query: msgspec.Struct | None = None,
-        limit: int = ANSWER_LIMIT,
-        seconds: float = SECONDS,
+        self, path: str, query: msgspec.Struct | None = None, limit: int = ANSWER_LIMIT, seconds: float = SECONDS
     ) -> bytes:
         """Return the body of an answer, which may have at most `limit` bytes."""
         parameters: Mapping[str, str] = {} if query is None else write_query(query)
@@ -145,9 +139,7 @@ class EndpointsClient:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise MoorageError(
-                f"The server at {self.server} is not a Moorage scheduler: {path}: {error}"
-            ) from error
+            raise MoorageError(f"The server at {self.server} is not a Moorage scheduler: {path}: {error}") from error
 
     async def close(self) -> None:
         await self._transport.close()

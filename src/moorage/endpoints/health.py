@@ -177,9 +177,7 @@ def health_routes(health: Health) -> list[Route]:
 
 
 async def _index(request: Request) -> Response:
-    paths = sorted(
-        route.path for route in request.app.routes if isinstance(route, Route) and "{" not in route.path
-    )
+    paths = sorted(route.path for route in request.app.routes if isinstance(route, Route) and "{" not in route.path)
     return as_json({"paths": paths})
 
 

@@ -1,5 +1,4 @@
-"""Calls from the endpoints' thread into the scheduler's event loop, and a cache of their expensive
-results."""
+"""Calls from the endpoints' thread into the scheduler's event loop, and a cache of their expensive results."""
 
 from __future__ import annotations
 

@@ -223,9 +223,7 @@ def _check_form(data: Any, lists: Collection[str] = tuple(KEYS)) -> None:
     if unknown:
         raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join([*lists, 'pod', 'args'])}")
     if not isinstance(data.get("pod"), Mapping):
-        raise BadCase(
-            f"input.pod: the incoming pod is missing: expected an object, got {_kind(data.get('pod'))}"
-        )
+        raise BadCase(f"input.pod: the incoming pod is missing: expected an object, got {_kind(data.get('pod'))}")
     if not isinstance(data.get("args") or {}, Mapping):
         raise BadCase(f"input.args: expected an object of plugin names, got {_kind(data['args'])}")
     for key in lists:

@@ -46,9 +46,7 @@ class RefusalGroup(msgspec.Struct, frozen=True, rename={"only": "onlyReason", "n
 
 
 class PlacementReason(
-    msgspec.Struct,
-    frozen=True,
-    rename={"best": "scores", "decided_by": "decidedBy", "own_refused": "ownRefused"},
+    msgspec.Struct, frozen=True, rename={"best": "scores", "decided_by": "decidedBy", "own_refused": "ownRefused"}
 ):
     """Why a node is chosen."""
 
@@ -133,9 +131,7 @@ async def explain(
     gone = ((PODS, pod, None),) if assigned else ()
     with changed(judge, gone):
         judgement = await judge.ask(unassigned(pod) if assigned else pod)
-        found = Explanation(
-            pod, judge.profile.name, len(judgement.nodes), judgement.feasible, judgement.message
-        )
+        found = Explanation(pod, judge.profile.name, len(judgement.nodes), judgement.feasible, judgement.message)
         if judgement.held_back is not None:
             found.held_back = judgement.held_back.reasons
         found.groups = _groups(judgement)
@@ -175,9 +171,7 @@ def _candidates(preemption: PostFilterResult) -> list[VictimsOnNode]:
 
 def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> VictimsOnNode:
     top = max(pod.priority for pod in gone)
-    return VictimsOnNode(
-        node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top
-    )
+    return VictimsOnNode(node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top)
 
 
 def _groups(judgement: Judgement) -> list[RefusalGroup]:
@@ -195,9 +189,7 @@ def _groups(judgement: Judgement) -> list[RefusalGroup]:
     return sorted(groups, key=lambda group: -group.nodes)
 
 
-def _group(
-    judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray
-) -> RefusalGroup:
+def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray) -> RefusalGroup:
     """RefusalGroup the refusals with these numbers, which differ in their code alone."""
     statuses = verdict.statuses
     hit = judgement.nodes.where(np.isin(judgement.nodes.take(statuses.ids), numbers))
@@ -243,9 +235,7 @@ def detail_text(detail: Detail) -> str:
     pods = ", ".join(detail.pods)
     missing = "" if detail.missing is None else _figure(detail.missing, detail.unit)
     if _is_limit(detail):
-        said = (
-            f"{there} conflicting" if detail.asked == 0 else f"limit {asked}, actual {there} ({missing} over)"
-        )
+        said = f"{there} conflicting" if detail.asked == 0 else f"limit {asked}, actual {there} ({missing} over)"
     elif isinstance(detail.asked, int) and isinstance(detail.there, int):
         # A resource is named by one word or has a unit; other figures count pods or other objects.
         is_resource = detail.unit or " " not in detail.subject
@@ -360,10 +350,4 @@ def _remedy_dict(remedy: Remedy) -> dict[str, Any]:
         for resource, old, new in remedy.changes
     ]
     pod = None if remedy.pod is None else decoding.to_builtins(remedy.pod)
-    return {
-        "text": remedy.text,
-        "nodes": remedy.nodes,
-        "node": remedy.node,
-        "pod": pod,
-        "changes": changes,
-    }
+    return {"text": remedy.text, "nodes": remedy.nodes, "node": remedy.node, "pod": pod, "changes": changes}

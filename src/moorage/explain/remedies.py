@@ -90,8 +90,7 @@ async def find_remedies(judge: Judge, judgement: Judgement, shown: int = SHOWN) 
 
 
 class _Asking:
-    """Asks plugins for proposals. A plugin that raises or proposes nonsense is named in the log and not asked
-    again."""
+    """Asks plugins for proposals. A plugin that raises or proposes nonsense is named in the log and not asked again."""
 
     def __init__(self, judgement: Judgement) -> None:
         self._judgement = judgement

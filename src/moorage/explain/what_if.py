@@ -127,9 +127,7 @@ class ClusterCopy:
         elif kind in WORKLOADS:
             yield from self._workload(manifest, meta, kind, replicas)
         elif kind == "DaemonSet":
-            raise MoorageError(
-                f"DaemonSet {meta['name']} cannot be tried: its pods name their nodes; try a Pod"
-            )
+            raise MoorageError(f"DaemonSet {meta['name']} cannot be tried: its pods name their nodes; try a Pod")
         else:
             yield typed({**manifest, "metadata": meta})
 
@@ -230,9 +228,7 @@ class ClusterCopy:
                     found.placed[key] = pod.spec.node_name
             elif key in self._came or key in self._drained:
                 record = self.engine.records.last(key)
-                found.pending[key] = (
-                    record.message if record is not None else "The scheduler has not tried this pod."
-                )
+                found.pending[key] = record.message if record is not None else "The scheduler has not tried this pod."
         gone = [key for key, node in self._before.items() if node and key not in pods]
         found.preempted = tuple(key for key in gone if key not in self._removed)
         found.lost = tuple(self._lost)

@@ -146,9 +146,7 @@ class HttpExtender:
             if kind.partition(";")[0].strip().lower() != JSON:
                 raise ExtenderError(f'the answer has the Content-Type "{wire.shown(kind)}", not {JSON}')
             if coding := response.headers.get("Content-Encoding", ""):
-                raise ExtenderError(
-                    f'the answer is encoded as "{wire.shown(coding)}", which was not asked for'
-                )
+                raise ExtenderError(f'the answer is encoded as "{wire.shown(coding)}", which was not asked for')
             return await response.read(most)
 
     def _observe(self, verb: Verb, pod: Pod, nodes: int, seconds: float, outcome: str) -> None:

@@ -156,8 +156,7 @@ def preemption_args(body: bytes) -> PreemptionArgs:
         return PreemptionArgs(found.pod, found.node_name_to_meta_victims)
     if found.node_name_to_victims is None:
         raise RequestError(
-            "NodeNameToMetaVictims: expected UIDs of victims by node there, or pods in NodeNameToVictims; "
-            "found neither"
+            "NodeNameToMetaVictims: expected UIDs of victims by node there, or pods in NodeNameToVictims; found neither"
         )
     return PreemptionArgs(found.pod, {name: on.meta() for name, on in found.node_name_to_victims.items()})
 

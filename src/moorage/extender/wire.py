@@ -169,9 +169,7 @@ class _PreemptionResult(_Answer):
 
 class _MetaVictims(_Answer):
     pods: list[msgspec.Raw] | None = None
-    num_pdb_violations: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = msgspec.field(
-        default=0, name="NumPDBViolations"
-    )
+    num_pdb_violations: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = msgspec.field(default=0, name="NumPDBViolations")
 
 
 class _MetaPod(_Answer):

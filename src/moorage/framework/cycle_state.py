@@ -15,9 +15,7 @@ class StateKeyError(KeyError):
     """A plugin read a key that no plugin wrote in this attempt."""
 
     def __str__(self) -> str:
-        return (
-            f"no entry {self.args[0]!r} in the cycle state: the point that writes it did not run for this pod"
-        )
+        return f"no entry {self.args[0]!r} in the cycle state: the point that writes it did not run for this pod"
 
 
 _ABSENT: Any = object()
@@ -46,8 +44,7 @@ class CycleState:
         """Pods, by key, to move to the active queue when this attempt has succeeded."""
 
     def read(self, key: str, default: Any = _ABSENT) -> Any:
-        """Return the value under `key`. Raises `StateKeyError` if it was not written and there is no
-        default."""
+        """Return the value under `key`. Raises `StateKeyError` if it was not written and there is no default."""
         state: CycleState | None = self
         while state is not None:
             if key in state._data:
@@ -79,8 +76,7 @@ class CycleState:
         return value
 
     def clone(self) -> CycleState:
-        """Return a state that reads as this one does now. Later changes of either are not seen by the
-        other."""
+        """Return a state that reads as this one does now. Later changes of either are not seen by the other."""
         if self._data:
             # What is here becomes the common parent of both; from now on this state is a delta on it too.
             common = CycleState(self._parent)

@@ -16,10 +16,9 @@ from moorage.api.pod import Pod
 
 
 class EventResource(str):
-    """The resource of an event: one of the constants below, or
-    `EventResource("<plural>.<version>.<group>")` for a custom resource. A plugin that decides by data from
-    outside the cluster defines one, such as `EventResource("<its name>")`, and calls `handle.wake` when
-    the data has changed."""
+    """The resource of an event: one of the constants below, or `EventResource("<plural>.<version>.<group>")` for a
+    custom resource. A plugin that decides by data from outside the cluster defines one, such as `EventResource("<its
+    name>")`, and calls `handle.wake` when the data has changed."""
 
     __slots__ = ()
 

@@ -83,8 +83,7 @@ class WaitingPod(Protocol):
         """Reject the pod as unschedulable."""
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Stop the pod for a preemptor; it retries with error backoff. Return False if it was decided
-        before."""
+        """Stop the pod for a preemptor; it retries with error backoff. Return False if it was decided before."""
 
 
 class Nominator(Protocol):
@@ -150,9 +149,8 @@ class DryRun(Protocol):
 
 
 class Handle(Protocol):
-    """What a plugin gets at construction, one for each plugin and profile. `lister`, `assume_cache` and
-    `client` serve only the kinds in `needs`; an undeclared one raises `PermissionError` with the line to
-    add."""
+    """What a plugin gets at construction, one for each plugin and profile. `lister`, `assume_cache` and `client` serve
+    only the kinds in `needs`; an undeclared one raises `PermissionError` with the line to add."""
 
     @property
     def profile_name(self) -> str:
@@ -192,12 +190,10 @@ class Handle(Protocol):
         """Return the objects of a kind as the informer last saw them."""
 
     def assume_cache(self, resource: Resource) -> AssumeCache:
-        """Return the cache of a kind, one per process. It survives a reload and is updated before any
-        wake-up."""
+        """Return the cache of a kind, one per process. It survives a reload and is updated before any wake-up."""
 
     def pod_index(self, name: str, extract: PodKeys) -> PodIndex:
-        """Return the index of that name over all pods on nodes. It is built at the first call, one per
-        process."""
+        """Return the index of that name over all pods on nodes. It is built at the first call, one per process."""
 
     def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
         """Return the index of that name over the nodes."""

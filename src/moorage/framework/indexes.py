@@ -346,11 +346,8 @@ class AffinityTerms(Protocol):
     def __len__(self) -> int:
         """Return the number of distinct terms."""
 
-    def matching(
-        self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
-    ) -> Sequence[HeldTerm]:
-        """Return the terms of these kinds that match `pod`. `namespace_labels` are those of the pod's
-        namespace."""
+    def matching(self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]) -> Sequence[HeldTerm]:
+        """Return the terms of these kinds that match `pod`. `namespace_labels` are those of the pod's namespace."""
 
 
 PodKeys = Callable[[Pod], Iterable[Hashable]]
@@ -380,8 +377,7 @@ class ObjectIndex(Protocol):
 
 
 class NodeIndex(Protocol):
-    """An index from keys to the rows of the nodes that have the key, with the value that `extract`
-    returned."""
+    """An index from keys to the rows of the nodes that have the key, with the value that `extract` returned."""
 
     @property
     def version(self) -> Version:

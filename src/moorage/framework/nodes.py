@@ -159,9 +159,7 @@ class Columns(Protocol):
         is computed once per key, and later only for changed nodes; rows without a node have 0. `key` must
         contain everything that `compute` depends on besides the nodes."""
 
-    def row_column(
-        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
-    ) -> npt.NDArray[Any]:
+    def row_column(self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None) -> npt.NDArray[Any]:
         """Return a derived column that depends on the pods of the node too (requested, pods)."""
 
     def node_names(self) -> Sequence[str]:
@@ -358,9 +356,7 @@ class Nodes:
         """Return a column that depends only on the node objects; see `Columns.node_column`."""
         return self.take(self.columns.node_column(key, compute))
 
-    def row_column(
-        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
-    ) -> npt.NDArray[Any]:
+    def row_column(self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None) -> npt.NDArray[Any]:
         """Return a column that depends on the pods of each node too; see `Columns.row_column`."""
         return self.take(self.columns.row_column(key, compute, compute_row))
 
@@ -472,12 +468,8 @@ class Refusals:
     def add(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
         """Refuse the nodes where `mask` is true. Return self, so that calls can be chained."""
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(self.nodes),):
-            shape = (
-                f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
-            )
-            raise TypeError(
-                f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}"
-            )
+            shape = f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+            raise TypeError(f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}")
         if not isinstance(code, Code):
             raise TypeError(f"the code of a refusal is a Code, got {code!r}")
         self.entries.append(Refusal(mask, reason, code))

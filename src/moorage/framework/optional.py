@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 from moorage.api.pod import Pod
-from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from moorage.api.resources import PODS, Resource
 from moorage.framework._contract import derived, missing, required
 from moorage.framework.access import Dependency
@@ -53,8 +52,7 @@ class VectorScorePlugin(ScorePlugin):
 
     @required
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
-        """Return an array of int64 or float64 with one entry per node of `nodes` (the feasible ones), or a
-        Status."""
+        """Return an array of int64 or float64 with one entry per node of `nodes` (the feasible ones), or a Status."""
         raise missing(self, "score_nodes")
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
@@ -88,18 +86,16 @@ class ReusablePlugin(Plugin):
 
     @derived
     def sign(self, pod: Pod) -> Hashable:
-        """Return everything that this plugin reads of the pod, as a hashable value. Pods with equal
-        signatures share the answers of hints, and answers about nodes if `reads` is defined too. `None` (the
-        default): unknown, so hints are shared by equal namespace, labels, owner and spec, and answers about
-        nodes are not reused."""
+        """Return everything that this plugin reads of the pod, as a hashable value. Pods with equal signatures share
+        the answers of hints, and answers about nodes if `reads` is defined too. `None` (the default): unknown, so hints
+        are shared by equal namespace, labels, owner and spec, and answers about nodes are not reused."""
         return None
 
     @derived
     def reads(self, pod: Pod) -> Collection[Dependency] | None:
-        """Return what the answer depends on besides the pod: members of `Reads`, `Kind(resource)`, or a
-        `Version` that the plugin owns. Preemption uses it as well: a filter that does not depend on pods is
-        not called again for each victim. `None` (the default): unknown, so answers about nodes are not
-        reused."""
+        """Return what the answer depends on besides the pod: members of `Reads`, `Kind(resource)`, or a `Version` that
+        the plugin owns. Preemption uses it as well: a filter that does not depend on pods is not called again for each
+        victim. `None` (the default): unknown, so answers about nodes are not reused."""
         return None
 
 
@@ -113,8 +109,6 @@ def reads_of(plugin: Plugin, pod: Pod) -> Collection[Dependency] | None:
 Figure = int | str | None
 """An amount in the detail's unit, or a text."""
 
-MILLI, BYTES = "m", "B"
-"""Units: thousandths (cpu) and bytes."""
 
 NO_LABEL = "no label"
 """What a node has if it lacks the label that the pod asks for."""
@@ -177,9 +171,8 @@ class ExplainingPlugin(Plugin):
 
     @required
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
-        """Return why this plugin refuses the pod on the node, one entry per obstacle. Called after PreFilter,
-        with its state, for nodes that Filter has refused. If it raises, the error is shown in place of the
-        details."""
+        """Return why this plugin refuses the pod on the node, one entry per obstacle. Called after PreFilter, with its
+        state, for nodes that Filter has refused. If it raises, the error is shown in place of the details."""
         raise missing(self, "explain")
 
     @derived
@@ -193,26 +186,3 @@ class ExplainingPlugin(Plugin):
 def a_few(pods: Iterable[Pod]) -> tuple[str, ...]:
     """Return the keys of the first pods, for `Detail.pods`."""
     return tuple(pod.key for pod in islice(pods, _MAX_PODS))
-
-
-_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
-
-
-def figure(number: Figure, unit: str = "") -> str:
-    """Return a number with its unit in Kubernetes' notation, such as 200m, 1.5Gi or 3; a text as it is."""
-    if not isinstance(number, int):
-        return "" if number is None else number
-    if unit == MILLI:
-        return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
-    if unit == BYTES:
-        for name, size in _BINARY:
-            if abs(number) >= size:
-                return f"{number / size:.2f}".rstrip("0").rstrip(".") + name
-    return str(number)
-
-
-def unit_of(resource: str) -> str:
-    """Return the unit in which the framework counts a resource."""
-    if resource == CPU:
-        return MILLI
-    return BYTES if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-") else ""

@@ -31,13 +31,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView
-from moorage.framework.status import (
-    Normalization,
-    PostFilterResult,
-    PreBindPreFlight,
-    PreFilterResult,
-    Status,
-)
+from moorage.framework.status import Normalization, PostFilterResult, PreBindPreFlight, PreFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
 
@@ -138,8 +132,7 @@ class PreFilterPlugin(Plugin):
 
 
 class FilterPlugin(Plugin):
-    """Can the pod run there? Called for one node at a time; `VectorFilterPlugin` is called for all at
-    once."""
+    """Can the pod run there? Called for one node at a time; `VectorFilterPlugin` is called for all at once."""
 
     @required
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
@@ -191,9 +184,7 @@ class ScorePlugin(Plugin):
         raise missing(self, "score")
 
     @derived
-    def normalize_scores(
-        self, state: CycleState, pod: Pod, scores: Mapping[str, int]
-    ) -> Mapping[str, int] | Status:
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Mapping[str, int]) -> Mapping[str, int] | Status:
         """Return the scores of all feasible nodes, by node name, scaled into 0-100. Do not override it if
         the scores are in 0-100 already."""
         return scores
@@ -226,19 +217,14 @@ class PreBindPlugin(Plugin):
     """Does work that must be finished before the pod is bound, such as binding volumes."""
 
     @derived
-    def pre_bind_pre_flight(
-        self, state: CycleState, pod: Pod, node_name: str
-    ) -> PreBindPreFlight | Status | None:
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreBindPreFlight | Status | None:
         """Announce whether there is work; it must be cheap. Skip: `pre_bind` has nothing to do and is not
         called. Any other answer sets the pod's nominatedNodeName first. Error fails the attempt."""
         return None
 
     @required
-    def pre_bind(
-        self, state: CycleState, pod: Pod, node_name: str
-    ) -> Awaitable[Status | None] | Status | None:
-        """Any answer but Success fails the attempt: Unreserve, forget, retry with backoff. May be
-        cancelled."""
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[Status | None] | Status | None:
+        """Any answer but Success fails the attempt: Unreserve, forget, retry with backoff. May be cancelled."""
         raise missing(self, "pre_bind")
 
 

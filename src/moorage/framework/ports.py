@@ -151,9 +151,7 @@ class ApiClient(Protocol):
     async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
         """PUT; a resourceVersion, if set, must be the current one (Conflict otherwise)."""
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         """PATCH with the fields to change; custom resources need `patch_type=PatchType.MERGE`."""
 
     async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
@@ -195,9 +193,7 @@ class DelegatingClient(ABC):
         self.before("update", resource, subresource)
         return await self._client.replace(resource, obj, subresource=subresource)
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         self.before("patch", resource, options.get("subresource", ""))
         return await self._client.patch(resource, name, patch, **options)
 
@@ -211,8 +207,7 @@ class DelegatingClient(ABC):
 
 
 class EventRecorder(Protocol):
-    """Sends events to users. It never blocks and never raises; an event that cannot be sent is counted and
-    dropped."""
+    """Sends events to users. It never blocks and never raises; an event that cannot be sent is counted and dropped."""
 
     def event(
         self,
@@ -238,9 +233,8 @@ class Served:
 
 @dataclass(slots=True)
 class Change:
-    """One change of an object, as informers post it to the scheduler's inbox. `old` is None for an added
-    object, `new` for a deleted one. An object that was recreated under its name arrives as a delete and an
-    add."""
+    """One change of an object, as informers post it to the scheduler's inbox. `old` is None for an added object, `new`
+    for a deleted one. An object that was recreated under its name arrives as a delete and an add."""
 
     resource: Resource
     old: Any
@@ -271,8 +265,7 @@ class Victims:
 
 
 class Extender(Protocol):
-    """One configured extender webhook (pkg/scheduler/extender.go). Only its calls suspend a scheduling
-    cycle."""
+    """One configured extender webhook (pkg/scheduler/extender.go). Only its calls suspend a scheduling cycle."""
 
     @property
     def name(self) -> str: ...

@@ -95,8 +95,7 @@ class Candidates(Sequence[Candidate]):
         return cls(np.array([found.costs for found in listed], dtype=np.int64).reshape(-1, 4), listed)
 
     def starts(self, indexes: IntArray) -> FloatArray:
-        """Return when the first of the top victims of some candidates started. The later, the less work is
-        lost."""
+        """Return when the first of the top victims of some candidates started. The later, the less work is lost."""
         places = [self._places[index] for index in indexes.tolist()]
         return np.array([p.start if isinstance(p, Candidate) else p[0].starts[p[1]] for p in places])
 
@@ -117,10 +116,9 @@ class Candidates(Sequence[Candidate]):
 
 
 def best_candidate(candidates: Candidates) -> Candidate:
-    """Return the candidate that costs least; there must be one. The first of these criteria that separates
-    the candidates decides, as in pickOneNodeForPreemption: fewest violated budgets, least important top
-    victim, smallest sum of priorities, fewest victims, latest start of the earliest top victim, first in the
-    list."""
+    """Return the candidate that costs least; there must be one. The first of these criteria that separates the
+    candidates decides, as in pickOneNodeForPreemption: fewest violated budgets, least important top victim, smallest
+    sum of priorities, fewest victims, latest start of the earliest top victim, first in the list."""
     best = np.arange(len(candidates))
     for cost in candidates.costs.T:
         costs = cost[best]
@@ -181,9 +179,7 @@ def terminates_for_preemption(pod: Pod) -> bool:
     if not pod.is_terminating:
         return False
     condition = next((found for found in pod.status.conditions if found.type == DISRUPTION_TARGET), None)
-    return (
-        condition is not None and condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
-    )
+    return condition is not None and condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
 
 
 class Budgets(Protocol):

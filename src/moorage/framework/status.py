@@ -49,12 +49,7 @@ _LABELS = {code: code.name.title().replace("_", "") for code in Code}
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 """The codes that refuse a pod; the others are success or failure."""
 
-_GRAVITY = {
-    Code.ERROR: 4,
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: 3,
-    Code.UNSCHEDULABLE: 2,
-    Code.PENDING: 1,
-}
+_GRAVITY = {Code.ERROR: 4, Code.UNSCHEDULABLE_AND_UNRESOLVABLE: 3, Code.UNSCHEDULABLE: 2, Code.PENDING: 1}
 
 
 def gravest(codes: Iterable[Code]) -> Code:
@@ -88,9 +83,7 @@ class Status:
         for reason in self.reasons:
             if not isinstance(reason, str):
                 raise TypeError(f"a reason of a Status is a text, got {reason!r}")
-        if self.timeout is not None and (
-            not isinstance(self.timeout, int | float) or math.isnan(self.timeout)
-        ):
+        if self.timeout is not None and (not isinstance(self.timeout, int | float) or math.isnan(self.timeout)):
             raise TypeError(f"the timeout of a Status is a number of seconds or None, got {self.timeout!r}")
 
     @classmethod

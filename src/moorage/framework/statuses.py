@@ -73,8 +73,7 @@ class NodeStatuses:
         self.ids[row] = 0
 
     def copy(self) -> NodeStatuses:
-        """Return a copy that may be changed. It shares the data until then, so this object must not
-        change."""
+        """Return a copy that may be changed. It shares the data until then, so this object must not change."""
         copied = NodeStatuses.__new__(NodeStatuses)
         copied.nodes, copied.ids = self.nodes, self.ids
         copied.verdicts, copied.counts = self.verdicts, self.counts

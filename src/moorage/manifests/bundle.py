@@ -37,8 +37,7 @@ _Dumper.add_representer(str, _text)
 def to_yaml(objects: list[Json]) -> str:
     """Return a stream of documents."""
     return "---\n".join(
-        yaml.dump(obj, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=1000)
-        for obj in objects
+        yaml.dump(obj, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=1000) for obj in objects
     )
 
 
@@ -48,11 +47,7 @@ def kustomization(folder: Path, objects: list[Json]) -> list[Path]:
     by_file: dict[str, list[Json]] = {}
     for obj in objects:
         by_file.setdefault(_file(obj), []).append(obj)
-    listing = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": list(by_file),
-    }
+    listing = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(by_file)}
     written = []
     for name, content in [*by_file.items(), ("kustomization.yaml", [listing])]:
         path = folder / name
@@ -140,10 +135,7 @@ def lease_of(chosen: LeaderElection, options: DeployOptions) -> tuple[str, str]:
 
 def _is_kube_schedulers(chosen: LeaderElection) -> bool:
     default = LeaderElection()
-    return (chosen.resource_name, chosen.resource_namespace) == (
-        default.resource_name,
-        default.resource_namespace,
-    )
+    return (chosen.resource_name, chosen.resource_namespace) == (default.resource_name, default.resource_namespace)
 
 
 def arguments(configuration: Configuration, options: DeployOptions) -> list[str]:
@@ -165,11 +157,7 @@ def extender_manifests(served: ServedProfile, text: str, options: DeployOptions)
     """Return the objects for an extender whose configuration file has this text. The operator creates the
     Secret `<name>-tls` with a certificate that kube-scheduler trusts."""
     options = dataclasses.replace(
-        options,
-        component="extender",
-        port=EXTENDER_PORT,
-        tls_secret=f"{options.name}-tls",
-        service_monitor=False,
+        options, component="extender", port=EXTENDER_PORT, tls_secret=f"{options.name}-tls", service_monitor=False
     )
     options.check()
     found = [] if options.namespace in SYSTEM_SPACES else [workload.namespace(options)]

@@ -95,9 +95,7 @@ READING: frozenset[Right] = frozenset(
 
 
 def packs(
-    configuration: Configuration,
-    always: frozenset[Right] = ALWAYS,
-    more: tuple[Pack, ...] = (DELEGATED_AUTH,),
+    configuration: Configuration, always: frozenset[Right] = ALWAYS, more: tuple[Pack, ...] = (DELEGATED_AUTH,)
 ) -> list[Pack]:
     """Return the cluster roles that a configuration needs; the base first, then by name."""
     wanted: dict[str, set[Right]] = {BASE: set(always)}
@@ -185,10 +183,7 @@ def cluster_roles(options: DeployOptions, packs: list[Pack]) -> list[Json]:
 def election_rules(lease: str) -> tuple[Rule, ...]:
     """Return the rules for a lease; all verbs but `create` can be limited to its name."""
     group = "coordination.k8s.io"
-    return (
-        Rule(group, ("leases",), ("create",)),
-        Rule(group, ("leases",), ("get", "update"), (lease,)),
-    )
+    return (Rule(group, ("leases",), ("create",)), Rule(group, ("leases",), ("get", "update"), (lease,)))
 
 
 def election(options: DeployOptions, lease: str, namespace: str) -> list[Json]:
@@ -207,11 +202,7 @@ def election(options: DeployOptions, lease: str, namespace: str) -> list[Json]:
 
 
 def authentication_reader(options: DeployOptions) -> Json:
-    meta = {
-        "name": f"{options.name}-authentication-reader",
-        "namespace": "kube-system",
-        "labels": options.labels,
-    }
+    meta = {"name": f"{options.name}-authentication-reader", "namespace": "kube-system", "labels": options.labels}
     return _role_binding(options, meta, READER)
 
 

@@ -50,10 +50,7 @@ def deployment(options: DeployOptions, text: str, arguments: list[str]) -> Json:
             "selector": {"matchLabels": options.selector},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}},
             "template": {
-                "metadata": {
-                    "labels": options.labels,
-                    "annotations": {"moorage/config-checksum": checksum},
-                },
+                "metadata": {"labels": options.labels, "annotations": {"moorage/config-checksum": checksum}},
                 "spec": _pod_spec(options, arguments),
             },
         },
@@ -108,10 +105,7 @@ def _container(options: DeployOptions, arguments: list[str]) -> Json:
         "startupProbe": _probe("/livez", period=2, failures=60),
         "livenessProbe": _probe("/livez", period=10, failures=6),
         "readinessProbe": _probe("/readyz", period=5, failures=3),
-        "resources": {
-            "requests": {"cpu": "250m", "memory": "512Mi"},
-            "limits": {"memory": "2Gi"},
-        },
+        "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -50,9 +50,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
                 yield invalid(child(where, "weight"), resource.weight, "must be 1")
 
 
-class NodeResourcesBalancedAllocation(
-    PreScorePlugin, WholeTableScorePlugin, ManyPodsScorePlugin, ReusablePlugin
-):
+class NodeResourcesBalancedAllocation(PreScorePlugin, WholeTableScorePlugin, ManyPodsScorePlugin, ReusablePlugin):
     name = "NodeResourcesBalancedAllocation"
     Args = NodeResourcesBalancedAllocationArgs
 

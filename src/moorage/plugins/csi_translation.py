@@ -84,11 +84,7 @@ def _gce_path(kind: str, place: str, disk: str) -> str:
 
 
 GCE_PD = InTreePlugin(
-    "gce_persistent_disk",
-    "kubernetes.io/gce-pd",
-    "pd.csi.storage.gke.io",
-    _gce_handle,
-    "topology.gke.io/zone",
+    "gce_persistent_disk", "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", _gce_handle, "topology.gke.io/zone"
 )
 PLUGINS = (
     GCE_PD,
@@ -149,8 +145,7 @@ def _gce_region(zones: list[str]) -> str:
     regions = {zone.rpartition("-")[0] for zone in zones}
     if len(regions) != 1:
         raise TranslationError(
-            "failed to get region from zones: multiple or no regions gotten from zones, "
-            f"got: {sorted(regions)}"
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: {sorted(regions)}"
         )
     return regions.pop()
 
@@ -210,9 +205,7 @@ def _zones(label: str) -> list[str]:
     return sorted({zone.strip() for zone in label.split(ZONE_DELIMITER)} - {""})
 
 
-def _with_zones(
-    terms: tuple[NodeSelectorTerm, ...], zone_key: str, zones: list[str]
-) -> tuple[NodeSelectorTerm, ...]:
+def _with_zones(terms: tuple[NodeSelectorTerm, ...], zone_key: str, zones: list[str]) -> tuple[NodeSelectorTerm, ...]:
     wanted = NodeSelectorRequirement(key=zone_key, operator="In", values=tuple(zones))
     return tuple(
         msgspec.structs.replace(term, match_expressions=(*term.match_expressions, wanted))

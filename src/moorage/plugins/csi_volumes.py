@@ -48,9 +48,7 @@ class CsiVolumes:
                 found.add(resolved)
         return found
 
-    def _of_claim(
-        self, pod: Pod, volume: Volume, name: str, incoming: bool, on_csi_node: bool
-    ) -> CsiVolume | None:
+    def _of_claim(self, pod: Pod, volume: Volume, name: str, incoming: bool, on_csi_node: bool) -> CsiVolume | None:
         if not name:
             raise BadVolume("PersistentVolumeClaim had no name")
         claim = self._claims.get(name, pod.namespace)

@@ -64,12 +64,7 @@ class NodeAffinityArgs(PluginArgs):
 
 
 class NodeAffinity(
-    PreFilterPlugin,
-    WholeTableFilterPlugin,
-    PreScorePlugin,
-    WholeTableScorePlugin,
-    ReusablePlugin,
-    ExplainingPlugin,
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin
 ):
     name = "NodeAffinity"
     few_signs = True

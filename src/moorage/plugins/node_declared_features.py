@@ -86,9 +86,7 @@ def required_features(pod: Pod) -> frozenset[str]:
 def node_declares_others(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """The node is new, or declares other features than before."""
     same = (
-        isinstance(old, Node)
-        and isinstance(new, Node)
-        and old.status.declared_features == new.status.declared_features
+        isinstance(old, Node) and isinstance(new, Node) and old.status.declared_features == new.status.declared_features
     )
     return QueueingHint.SKIP if same else QueueingHint.QUEUE
 

@@ -81,13 +81,9 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         self._csi_nodes = handle.lister(CSI_NODES)
         self._limit_index = handle.object_index("NodeVolumeLimits.limits", CSI_NODES, limit_keys)
         self._attachments = handle.object_index(
-            "NodeVolumeLimits.attachments",
-            VOLUME_ATTACHMENTS,
-            lambda attachment: (attachment.spec.node_name,),
+            "NodeVolumeLimits.attachments", VOLUME_ATTACHMENTS, lambda attachment: (attachment.spec.node_name,)
         )
-        self._volumes = CsiVolumes(
-            self._claims, handle.lister(PERSISTENT_VOLUMES), handle.lister(STORAGE_CLASSES)
-        )
+        self._volumes = CsiVolumes(self._claims, handle.lister(PERSISTENT_VOLUMES), handle.lister(STORAGE_CLASSES))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         if not attaches(pod):
@@ -121,9 +117,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         wanted: WantedVolumes = state.read(STATE)
         refusals = nodes.refusals()
         if wanted.refusals:
-            present = np.array(
-                [self._csi_nodes.get(name) is not None for name in nodes.names], dtype=np.bool_
-            )
+            present = np.array([self._csi_nodes.get(name) is not None for name in nodes.names], dtype=np.bool_)
             for on_csi_node, status in wanted.refusals.items():
                 refusals.add(present == on_csi_node, status.message, status.code)
         if wanted.volumes:
@@ -216,8 +210,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
 def attaches(pod: Pod) -> bool:
     """Whether the pod has a volume that a driver may have to attach."""
     return any(
-        claim_name(pod, volume) is not None or csi.plugin_of_inline(volume) is not None
-        for volume in pod.spec.volumes
+        claim_name(pod, volume) is not None or csi.plugin_of_inline(volume) is not None for volume in pod.spec.volumes
     )
 
 

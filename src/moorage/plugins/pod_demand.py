@@ -13,14 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.api.requests import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    is_scalar_resource,
-    pod_nonzero_requests,
-    pod_requests,
-)
+from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource, pod_nonzero_requests, pod_requests
 
 LIMIT = 2**62 - 1
 """No amount is larger, so that sums and differences with a column stay within int64."""
@@ -98,10 +91,7 @@ def _reports(pod: Pod) -> bool:
     """Whether the kubelet says anything about the pod's resources; never so for a pod that waits."""
     status = pod.status
     return bool(
-        status.container_statuses
-        or status.init_container_statuses
-        or status.resources
-        or status.allocated_resources
+        status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources
     )
 
 

@@ -39,9 +39,7 @@ _FEW = 16
 _REFUSED = Status.unresolvable(REASON)
 
 
-class TaintToleration(
-    WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin
-):
+class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin):
     name = "TaintToleration"
     few_signs = True
     normalization = Normalization.REVERSED

@@ -27,19 +27,11 @@ from moorage.framework.nodes import Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, a_few
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.status import Status
-from moorage.plugins.volumes import (
-    SKIP,
-    claim_not_found,
-    missing_claims,
-    named_claims,
-    own_named_claim,
-    signature,
-)
+from moorage.plugins.volumes import SKIP, claim_not_found, missing_claims, named_claims, own_named_claim, signature
 
 REASON_DISK = "node(s) had no available disk"
 REASON_SINGLE_USE = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
-    "already in-use by another pod"
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 STATE = "VolumeRestrictions"
@@ -116,9 +108,7 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
             rows = {row for key in rivals(pod) for row in self._disks.rows(key)}
             taken = np.isin(nodes.table_rows, list(rows))
         else:  # a dry run, which the index does not see
-            taken = np.array(
-                [any(clash(pod, other) for other in node.pods) for node in nodes], dtype=np.bool_
-            )
+            taken = np.array([any(clash(pod, other) for other in node.pods) for node in nodes], dtype=np.bool_)
         refusals = nodes.refuse(taken, REASON_DISK)
         return refusals.add(~taken, REASON_SINGLE_USE) if state.read(STATE).uses > 0 else refusals
 

@@ -171,9 +171,5 @@ def new_waiting_class(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 def volume_moved(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """A volume appeared, or its labels name other places now."""
-    same = (
-        isinstance(old, PersistentVolume)
-        and isinstance(new, PersistentVolume)
-        and places_of(old) == places_of(new)
-    )
+    same = isinstance(old, PersistentVolume) and isinstance(new, PersistentVolume) and places_of(old) == places_of(new)
     return QueueingHint.SKIP if same else QueueingHint.QUEUE

@@ -53,8 +53,7 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def foreign_claim(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim of an ephemeral volume may not be used: it belongs to another pod. Empty if it is
-    fine."""
+    """Why the claim of an ephemeral volume may not be used: it belongs to another pod. Empty if it is fine."""
     owner = controller_of(claim)
     if owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace:
         return ""
@@ -123,7 +122,5 @@ def own_named_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def _is_among(claim: Any, pod: Pod, names: Any) -> QueueingHint:
-    own = (
-        isinstance(claim, PersistentVolumeClaim) and claim.namespace == pod.namespace and claim.name in names
-    )
+    own = isinstance(claim, PersistentVolumeClaim) and claim.namespace == pod.namespace and claim.name in names
     return QueueingHint.QUEUE if own else QueueingHint.SKIP

@@ -77,8 +77,7 @@ class _HeapEntry(NamedTuple):
 
 
 class PodHeap:
-    """A heap of pods with the lowest rank first. Entries of removed pods stay in the list until they reach
-    the top."""
+    """A heap of pods with the lowest rank first. Entries of removed pods stay in the list until they reach the top."""
 
     def __init__(self, order: Order) -> None:
         self._order = order

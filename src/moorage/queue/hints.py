@@ -13,14 +13,7 @@ from typing import NamedTuple, Protocol
 
 from moorage.api.pod import Pod
 from moorage.api.problems import without_addresses
-from moorage.framework.events import (
-    UNSCHEDULED_POD,
-    ActionType,
-    ClusterEvent,
-    QueuedPod,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent, QueuedPod, QueueingHint, Registration
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
 from moorage.queue.changes import POD_CHANGES
@@ -50,13 +43,11 @@ class QueueHooks(Protocol):
         ...
 
     def registrations(self, pod: Pod) -> Registrations:
-        """Return the events that each plugin registered, including defaults, in the order of the
-        configuration."""
+        """Return the events that each plugin registered, including defaults, in the order of the configuration."""
         ...
 
     def signature(self, pod: Pod) -> Hashable:
-        """Return the signature of a pod. Pods with equal signatures share hint results; None is never
-        shared."""
+        """Return the signature of a pod. Pods with equal signatures share hint results; None is never shared."""
         ...
 
 
@@ -114,9 +105,7 @@ class HintEvaluator:
         try:
             answer: object = registration.hint(pod, about.old, about.new)
         except Exception as error:
-            log.error(
-                "Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod
-            )
+            log.error("Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod)
             answer = None
         else:
             if not isinstance(answer, QueueingHint):
@@ -128,8 +117,7 @@ class HintEvaluator:
         return answer is not QueueingHint.SKIP
 
     def _complain(self, plugin: str, event: str, answer: object) -> None:
-        """Log a wrong hint result once per plugin and event, because the hint repeats it with every such
-        event."""
+        """Log a wrong hint result once per plugin and event, because the hint repeats it with every such event."""
         if (plugin, event) not in self._complained:
             self._complained.add((plugin, event))
             log.error(

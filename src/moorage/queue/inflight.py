@@ -70,8 +70,7 @@ class InFlight:
         # An OrderedDict, because finding the first entry of a plain dict gets slower as entries are removed.
         self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
         self._samples: dict[str, Pod] = {}
-        """Scheduler name → a pod of that name that was in flight at some time since the list was last empty.
-        """
+        """Scheduler name → a pod of that name that was in flight at some time since the list was last empty."""
         self._events: deque[ReceivedEvent] = deque()
         self._first = 0
 
@@ -114,8 +113,7 @@ class InFlight:
         return flight is not None and flight.gone
 
     def popped_as(self, info: QueuedPod) -> str | None:
-        """Return the UID under which `info` was popped. It differs from the current UID if the pod was
-        recreated."""
+        """Return the UID under which `info` was popped. It differs from the current UID if the pod was recreated."""
         flight = self._flights.get(info.uid)
         if flight is not None and flight.info is info:
             return info.uid
@@ -144,11 +142,7 @@ class InFlight:
     def validate(self) -> list[str]:
         """Return the violated invariants as text."""
         starts = [flight.start for flight in self._flights.values()]
-        problems = (
-            []
-            if starts == sorted(starts)
-            else ["pods in flight are not in the order in which they were popped"]
-        )
+        problems = [] if starts == sorted(starts) else ["pods in flight are not in the order in which they were popped"]
         needed = self._first + len(self._events) - starts[0] if starts else 0
         if len(self._events) != needed:
             problems.append(f"{len(self._events)} in-flight events are kept, {needed} are needed")

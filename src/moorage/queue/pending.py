@@ -13,17 +13,7 @@ from dataclasses import dataclass
 from moorage.api.pod import Pod
 from moorage.framework.events import FORCE_ACTIVATE, QueuedPod
 from moorage.queue.inflight import InFlight, InFlightPod, PodNominator
-from moorage.queue.places import (
-    ACTIVE,
-    BACKOFF,
-    GATED,
-    INFLIGHT,
-    UNSCHEDULABLE,
-    Entrance,
-    Place,
-    QueuePlaces,
-    Slot,
-)
+from moorage.queue.places import ACTIVE, BACKOFF, GATED, INFLIGHT, UNSCHEDULABLE, Entrance, Place, QueuePlaces, Slot
 from moorage.queue.unschedulable import Flush
 
 
@@ -94,12 +84,7 @@ class PendingPodsView:
     """All pending pods by UID, including those in flight."""
 
     def __init__(
-        self,
-        places: QueuePlaces,
-        inflight: InFlight,
-        nominator: PodNominator,
-        entrance: Entrance,
-        flush: Flush,
+        self, places: QueuePlaces, inflight: InFlight, nominator: PodNominator, entrance: Entrance, flush: Flush
     ) -> None:
         self._places = places
         self._inflight = inflight
@@ -194,8 +179,4 @@ class PendingPodsView:
     def _until(self, info: QueuedPod, place: Place) -> float | None:
         if place == BACKOFF:
             return info.backoff_until
-        return (
-            self._flush.due(self._places.unschedulable.since(info.uid))
-            if place in (UNSCHEDULABLE, GATED)
-            else None
-        )
+        return self._flush.due(self._places.unschedulable.since(info.uid)) if place in (UNSCHEDULABLE, GATED) else None

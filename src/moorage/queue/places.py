@@ -107,9 +107,7 @@ class QueuePlaces:
 
     def validate(self) -> list[str]:
         """Return the violated invariants as text."""
-        problems = [
-            f"{info.key} is in a place but has no slot" for info in self._all() if not self._owns(info)
-        ]
+        problems = [f"{info.key} is in a place but has no slot" for info in self._all() if not self._owns(info)]
         for uid, slot in self.slots.items():
             found = [place for place, holds in self._held(slot).items() if holds]
             if found != [slot.place]:
@@ -200,9 +198,7 @@ class Entrance:
         if place == ACTIVE:
             return False
         if place != BACKOFF:
-            return self.wake(
-                info, QueueingDecision(QueueingStrategy.IMMEDIATELY, plugin), events.FORCE_ACTIVATE
-            )
+            return self.wake(info, QueueingDecision(QueueingStrategy.IMMEDIATELY, plugin), events.FORCE_ACTIVATE)
         self.put(info, ACTIVE, events.FORCE_ACTIVATE)
         info.woken_by, info.woken_hint = events.FORCE_ACTIVATE.label, plugin
         return True

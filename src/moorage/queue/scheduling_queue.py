@@ -48,16 +48,7 @@ from moorage.queue.hints import (
 )
 from moorage.queue.inflight import InFlight, InFlightPod, PodNominator, ReceivedEvent, holding
 from moorage.queue.pending import PendingPodsView
-from moorage.queue.places import (
-    ACTIVE,
-    BACKOFF,
-    GATED,
-    UNSCHEDULABLE,
-    Entrance,
-    OnIncoming,
-    Place,
-    QueuePlaces,
-)
+from moorage.queue.places import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, Entrance, OnIncoming, Place, QueuePlaces
 from moorage.queue.unschedulable import Flush
 from moorage.telemetry import logs
 
@@ -98,9 +89,7 @@ class SchedulingQueue:
         self._pod_groups = pod_groups
         self.nominator = PodNominator(self._inflight.is_gone)
         self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
-        self.pending = PendingPodsView(
-            self._places, self._inflight, self.nominator, self._entrance, self._flush
-        )
+        self.pending = PendingPodsView(self._places, self._inflight, self.nominator, self._entrance, self._flush)
         """Read access to the pods in the queue."""
 
     def __len__(self) -> int:
@@ -216,12 +205,7 @@ class SchedulingQueue:
     # Events.
 
     def on_event(
-        self,
-        event: ClusterEvent,
-        old: Any = None,
-        new: Any = None,
-        *,
-        only: Callable[[Pod], bool] | None = None,
+        self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: Callable[[Pod], bool] | None = None
     ) -> int:
         """Requeue the pods that an event may make schedulable, and return their number.
 
@@ -232,9 +216,7 @@ class SchedulingQueue:
             return 0  # usual during the first listing
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
         happening = ReceivedEvent(event, old, new, target, only)
-        if any(
-            event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()
-        ):
+        if any(event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()):
             self._inflight.record(happening)
         helped = list(self._hints.helped(happening, self._places.unschedulable))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
@@ -264,17 +246,14 @@ class SchedulingQueue:
             self._sign(slot.info)
             self._places.replaced(slot.info)
             if slot.place in (ACTIVE, BACKOFF):
-                strategy = (
-                    QueueingStrategy.IMMEDIATELY if slot.place == ACTIVE else QueueingStrategy.AFTER_BACKOFF
-                )
+                strategy = QueueingStrategy.IMMEDIATELY if slot.place == ACTIVE else QueueingStrategy.AFTER_BACKOFF
                 self._entrance.release(slot.info, strategy, events.CONFIGURATION_RELOADED)
         self.on_event(events.CONFIGURATION_RELOADED)
 
     # Time.
 
     def tick(self) -> int:
-        """Complete backoffs and flush pods that have been unschedulable for too long. Return how many pods
-        moved."""
+        """Complete backoffs and flush pods that have been unschedulable for too long. Return how many pods moved."""
         now = self._clock.now()
         moved = 0
         while (info := self._places.backoff.first_completed(now)) is not None:
@@ -287,9 +266,7 @@ class SchedulingQueue:
         """Return when `tick` next has something to do, or None."""
         oldest = self._places.unschedulable.oldest()
         flush = self._flush.due(oldest[1]) if oldest is not None else None
-        return min(
-            (at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None
-        )
+        return min((at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None)
 
     # Adding pods.
 

@@ -45,11 +45,7 @@ def key_of(info: QueuedPod) -> GroupKey:
     """Return the group of a pod. A pod without a signature is alone in its group."""
     signature = ("uid", info.uid) if info.signature is None else info.signature
     return GroupKey(
-        info.pod.scheduler_name,
-        signature,
-        info.unschedulable_plugins,
-        info.pending_plugins,
-        info.gating_plugin,
+        info.pod.scheduler_name, signature, info.unschedulable_plugins, info.pending_plugins, info.gating_plugin
     )
 
 
@@ -102,8 +98,7 @@ class UnschedulablePods:
         del self._since[uid]
 
     def regroup(self, info: QueuedPod) -> None:
-        """Move a pod to its new group after its object, signature or gate has changed. Its age stays the
-        same."""
+        """Move a pod to its new group after its object, signature or gate has changed. Its age stays the same."""
         self._part(info.uid)
         self._join(info)
 
@@ -148,9 +143,7 @@ class UnschedulablePods:
     def validate(self) -> list[str]:
         """Return the violated invariants as text."""
         problems = [
-            f"{info.key} is in the wrong group"
-            for info in self
-            if self._group_of[info.uid].key != key_of(info)
+            f"{info.key} is in the wrong group" for info in self if self._group_of[info.uid].key != key_of(info)
         ]
         problems += [f"group {group.key} is empty" for group in self._groups.values() if not group.pods]
         if list(self._since.values()) != sorted(self._since.values()):

@@ -78,12 +78,7 @@ class Comparer:
     async def round(self) -> None:
         """Compare everything in memory once."""
         seen: set[tuple[str, Hashable]] = set()
-        for look in (
-            self._nodes_differ,
-            self._mirrored_pods_differ,
-            self._cached_pods_differ,
-            self._queued_differ,
-        ):
+        for look in (self._nodes_differ, self._mirrored_pods_differ, self._cached_pods_differ, self._queued_differ):
             found = look()
             while await self._between_cycles(found, seen):
                 await self._clock.sleep(PAUSE)
@@ -246,9 +241,7 @@ class Comparer:
             event = WatchEvent(DELETED, known, "")
             # An object that cannot be decoded exists.
             lost = (
-                known is not None
-                and not answer.malformed
-                and reached(answer.resource_version, known.resource_version)
+                known is not None and not answer.malformed and reached(answer.resource_version, known.resource_version)
             )
         if lost:
             self._metrics.differences.inc("mirror_outdated")

@@ -110,9 +110,7 @@ class ElectionThread:
         clock = LeaseClock()
         client = self._connect(clock)
         try:
-            self._election = Election(
-                client, clock, random.Random(), self._candidate, self._fence, self, self._beats
-            )
+            self._election = Election(client, clock, random.Random(), self._candidate, self._fence, self, self._beats)
             self._running = asyncio.create_task(self._run(self._election.run()))
             await self._stopped.wait()
         finally:
@@ -163,9 +161,7 @@ class ElectionThread:
             self._loop.call_soon_threadsafe(call, *args)
 
     def _give_up(self) -> None:
-        _log.error(
-            "The lease is lost and the scheduler does not exit; exiting now", seconds=self._last_resort
-        )
+        _log.error("The lease is lost and the scheduler does not exit; exiting now", seconds=self._last_resort)
         os._exit(1)
 
 

@@ -77,9 +77,7 @@ def process_view(
         config=lambda: _configz(scheduler, reloader),
         flags=flags,
         status=lambda: _status(scheduler, started, leads),
-        views=SchedulerViews(
-            scheduler, bridge, leads, lambda: reloader.outcome.generation if reloader else 1
-        ),
+        views=SchedulerViews(scheduler, bridge, leads, lambda: reloader.outcome.generation if reloader else 1),
         configuration=ConfigurationView(scheduler, reloader, bridge, writable),
     )
 
@@ -187,18 +185,14 @@ class Endpoints:
         """On the endpoints' own loop."""
         app, options, clock = application(self._process), self._options, SystemClock()
         if options.skip_authentication:
-            _log.warning(
-                "Authentication is switched off: every client that reaches the endpoints may read them"
-            )
+            _log.warning("Authentication is switched off: every client that reaches the endpoints may read them")
             return _App(Guard(app, authenticator=None, authorizer=None), [])
         reviewing = self._connect(self._reviewer, clock)
         authorizing = self._connect(self._authorizer, clock)
         guard = Guard(
             app,
             authenticator=Authenticator(reviewing, clock, options.token_cache_seconds),
-            authorizer=Authorizer(
-                authorizing, clock, options.allow_cache_seconds, options.deny_cache_seconds
-            ),
+            authorizer=Authorizer(authorizing, clock, options.allow_cache_seconds, options.deny_cache_seconds),
             always_allow=options.always_allow_paths,
             writable=(CONFIGURATION,) if options.configuration_changes else (),
         )

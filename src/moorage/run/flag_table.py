@@ -39,14 +39,7 @@ class Flag:
     refused: bool = False
 
 
-_T, _B, _I, _F, _D, _L = (
-    FlagKind.TEXT,
-    FlagKind.BOOL,
-    FlagKind.INT,
-    FlagKind.FLOAT,
-    FlagKind.DURATION,
-    FlagKind.LIST,
-)
+_T, _B, _I, _F, _D, _L = (FlagKind.TEXT, FlagKind.BOOL, FlagKind.INT, FlagKind.FLOAT, FlagKind.DURATION, FlagKind.LIST)
 
 
 def _ignored(note: str, kind: FlagKind, default: str, *names: str, refused: bool = False) -> tuple[Flag, ...]:

@@ -46,8 +46,7 @@ class Flags:
         return tuple(filter(None, (part.strip() for part in self.text(name).split(","))))
 
     def options(self, group: str, *, given: bool = False) -> dict[str, Any]:
-        """Return the options of a group, as the table names them; with `given`, only of flags that were
-        given."""
+        """Return the options of a group, as the table names them; with `given`, only of flags that were given."""
         return {
             option: self._value(flag)
             for flag in reversed(FLAGS.values())

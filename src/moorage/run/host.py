@@ -1,6 +1,5 @@
-"""What every process with a scheduler needs around it, for `moorage run`, `moorage up` and `moorage
-extender`: metrics, heartbeat, watchdog, signals, background tasks, reloads, endpoints, and a reason to
-end."""
+"""What every process with a scheduler needs around it, for `moorage run`, `moorage up` and `moorage extender`: metrics,
+heartbeat, watchdog, signals, background tasks, reloads, endpoints, and a reason to end."""
 
 from __future__ import annotations
 
@@ -61,21 +60,12 @@ class SchedulerHost:
             self._signals = Signals(on_first, self.watchdog, on_hangup)
 
     def make_scheduler(
-        self,
-        client: HttpClient,
-        configuration: Configuration,
-        source: ConfigurationSource | None = None,
-        **more: Any,
+        self, client: HttpClient, configuration: Configuration, source: ConfigurationSource | None = None, **more: Any
     ) -> Scheduler:
         """Create the scheduler, and the reloader if its configuration has a source."""
         self.client = client
         self.scheduler = Scheduler(
-            client,
-            config=configuration,
-            clock=self.clock,
-            metrics=self.metrics,
-            streaming_lists=True,
-            **more,
+            client, config=configuration, clock=self.clock, metrics=self.metrics, streaming_lists=True, **more
         )
         if source is not None:
             self.reloader = Reloader(self.scheduler, source, self.clock, self.metrics)

@@ -35,9 +35,7 @@ def refresh(metrics: SchedulerMetrics, engine: Engine, recorder: ApiEventRecorde
     """Copy the present figures of the engine into the gauges."""
     metrics.pending.replace(((queue,), count) for queue, count in engine.queue.pending.counts().items())
     metrics.unschedulable.replace(engine.queue.pending.rejections().items())
-    metrics.inflight.replace(
-        ((event,), count) for event, count in engine.queue.pending.inflight_events().items()
-    )
+    metrics.inflight.replace(((event,), count) for event, count in engine.queue.pending.inflight_events().items())
     assumed = sum(1 for _ in engine.cache.assumed())
     sizes = {"nodes": len(engine.cache.table), "pods": len(engine.cache), "assumed_pods": assumed}
     metrics.cache_size.replace(((kind,), count) for kind, count in sizes.items())
@@ -75,8 +73,7 @@ def _limits(pod: Pod) -> dict[str, int]:
 
     def limited(containers: tuple[Container, ...]) -> tuple[Container, ...]:
         return tuple(
-            replace(one, resources=replace(one.resources, requests=one.resources.limits))
-            for one in containers
+            replace(one, resources=replace(one.resources, requests=one.resources.limits)) for one in containers
         )
 
     whole = pod.spec.resources

@@ -89,9 +89,7 @@ class RunOptions:
     """Where the configuration is reloaded from when it changes; None if it never does."""
 
 
-def configuration_of(
-    flags: Flags, sent: str | None = None, known: Sequence[type[Plugin]] = ()
-) -> Configuration:
+def configuration_of(flags: Flags, sent: str | None = None, known: Sequence[type[Plugin]] = ()) -> Configuration:
     """Return the configuration file with the flags applied. Raises a ConfigError or MoorageError.
 
     `sent` replaces the file, and may name the plugins that are `known`.
@@ -123,9 +121,7 @@ def _election(election: LeaderElection, flags: Flags) -> LeaderElection:
     """Apply the given flags, which take precedence over the file, as in kube-scheduler."""
     changed = structs.replace(election, **flags.options("election", given=True))
     if changed.leader_elect and changed.resource_lock != "leases":
-        raise MoorageError(
-            f'--leader-elect-resource-lock: "{changed.resource_lock}" is not supported; use "leases"'
-        )
+        raise MoorageError(f'--leader-elect-resource-lock: "{changed.resource_lock}" is not supported; use "leases"')
     return changed
 
 
@@ -181,10 +177,7 @@ def _source(flags: Flags) -> ConfigurationSource | None:
     if not files and not plugins and not flags.text("policy-configmap") and not changes:
         return None
     return ConfigurationSource(
-        lambda: configuration_of(flags),
-        tuple(files),
-        plugins,
-        lambda text, known: configuration_of(flags, text, known),
+        lambda: configuration_of(flags), tuple(files), plugins, lambda text, known: configuration_of(flags, text, known)
     )
 
 

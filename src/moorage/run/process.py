@@ -175,9 +175,7 @@ class Process:
 
     def _is_idle(self) -> bool:
         engine = self._host.scheduler.engine
-        return (
-            not len(engine.inbox) and not len(engine.bindings) and not engine.queue.pending.counts()["active"]
-        )
+        return not len(engine.inbox) and not len(engine.bindings) and not engine.queue.pending.counts()["active"]
 
     # Endpoints
 

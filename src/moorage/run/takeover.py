@@ -76,8 +76,7 @@ async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
 
 
 async def _newest_change(client: ApiClient, pods: Informer, present: str) -> str:
-    """Return the version of the last change of a pod up to `present`; empty if the API server did not send
-    it."""
+    """Return the version of the last change of a pod up to `present`; empty if the API server did not send it."""
     newest = pods.status().version
     if reached(newest, present):
         return newest

@@ -146,9 +146,8 @@ class Watchdog:
 
 
 def hook_of(frame: FrameType | None) -> tuple[str, str]:
-    """Return the innermost plugin and hook in a stack; empty if there is none. If no method has the name of a
-    hook, the outermost method of a plugin is what the scheduler called: a queueing hint, a callback, or a
-    vector hook."""
+    """Return the innermost plugin and hook in a stack; empty if there is none. If no method has the name of a hook, the
+    outermost method of a plugin is what the scheduler called: a queueing hint, a callback, or a vector hook."""
     called = "", ""
     while frame is not None:
         owner = frame.f_locals.get("self")
@@ -178,8 +177,7 @@ class Signals:
         self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self.ending = False
-        """Whether the process was asked to stop, by a signal or otherwise; the next signal ends it at
-        once."""
+        """Whether the process was asked to stop, by a signal or otherwise; the next signal ends it at once."""
         self._before = {number: signal.signal(number, self._received) for number in SIGNALS}
         if on_hangup is not None:
             self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hung_up)

@@ -46,9 +46,7 @@ class RemainingPlugins:
     scores: tuple[ScoreStep, ...] = ()
 
     @classmethod
-    def of(
-        cls, profile: Profile, known: Collection[str] = (), late: Collection[str] = ()
-    ) -> RemainingPlugins:
+    def of(cls, profile: Profile, known: Collection[str] = (), late: Collection[str] = ()) -> RemainingPlugins:
         """All but the known ones; the filters in `late` are asked again all the same."""
         return cls(
             tuple(p for p in profile.pre_filter if p.name not in known),
@@ -62,8 +60,7 @@ class RemainingPlugins:
 
 
 class Baseline(abc.ABC):
-    """What an attempt starts from. What it holds is shared by attempts: they read it and copy what they
-    change."""
+    """What an attempt starts from. What it holds is shared by attempts: they read it and copy what they change."""
 
     is_empty: ClassVar[bool] = False
     """Whether nothing is known."""
@@ -164,12 +161,7 @@ class Attempt:
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
     def __init__(
-        self,
-        info: QueuedPod,
-        profile: Profile,
-        nodes: Nodes,
-        started: float = 0.0,
-        every: EveryRow | None = None,
+        self, info: QueuedPod, profile: Profile, nodes: Nodes, started: float = 0.0, every: EveryRow | None = None
     ) -> None:
         self.info = info
         self.profile = profile

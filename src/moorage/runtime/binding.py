@@ -66,8 +66,7 @@ async def _run_group(group: tuple[PreBindPlugin, ...], state: CycleState, pod: P
     if len(group) == 1:
         return await call_async(group[0], "PreBind", pod, group[0].pre_bind, state, pod, node, node=node)
     tasks = [
-        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node))
-        for p in group
+        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node)) for p in group
     ]
     try:
         for done in asyncio.as_completed(tasks):

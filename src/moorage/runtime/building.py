@@ -1,5 +1,4 @@
-"""From a resolved profile to plugin instances, each with its Handle: what the scheduler offers, guarded by
-`needs`."""
+"""From a resolved profile to plugin instances, each with its Handle: what the scheduler offers, guarded by `needs`."""
 
 from __future__ import annotations
 

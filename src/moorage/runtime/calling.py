@@ -36,9 +36,7 @@ def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str
     """The Error status for something that a plugin raised."""
     if isinstance(error, NodeFailure):
         node, error = error.node, error.__cause__ or error
-    _log.error(
-        "Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node
-    )
+    _log.error("Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node)
     _count(plugin, point)
     where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
     text = without_addresses(f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}")

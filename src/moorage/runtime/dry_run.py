@@ -102,9 +102,7 @@ class Session:
                 trial.notify(node_name, change)
         return trial
 
-    def remove_victims(
-        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
-    ) -> NodesWithoutVictims:
+    def remove_victims(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> NodesWithoutVictims:
         """Nodes that this session has changed, or that other pods are nominated to, by a trial each; all the
         rest together."""
         special = {*self._changes, *self.contested(pod)}
@@ -195,11 +193,7 @@ class PodTrial:
         if self._inside is not None and node_name not in self._inside.names:
             return self._inside.verdict
         status = self.filter_with_nominated(node_name)
-        return (
-            filter_one(self._profile, self.state, self._pod, self.node(node_name))
-            if status.is_success
-            else status
-        )
+        return filter_one(self._profile, self.state, self._pod, self.node(node_name)) if status.is_success else status
 
     def filter_with_nominated(self, node_name: str) -> Status:
         """The first pass of a node that other pods are nominated to: would the pod fit beside them? Success

@@ -61,16 +61,12 @@ class DryRunPlugins:
         """Plugins with AddPod or RemovePod (Go: PreFilterExtensions), in their order."""
         reads = {plugin.name: reads_of(plugin, pod) for plugin in self.filters}
         extended = {plugin.name for plugin in self.extended}
-        self.cluster_wide = {
-            n for n, read in reads.items() if read is None or Reads.PODS in read or n in extended
-        }
+        self.cluster_wide = {n for n, read in reads.items() if read is None or Reads.PODS in read or n in extended}
         """Filters whose answers change with the cycle state."""
         self.by_row = {name for name, read in reads.items() if read is None or Reads.ROW in read}
         """Filters whose answers change with the row."""
         self.by_sums = {
-            p.name
-            for p in self.filters
-            if p.name not in self.cluster_wide and isinstance(p, HeadroomFilterPlugin)
+            p.name for p in self.filters if p.name not in self.cluster_wide and isinstance(p, HeadroomFilterPlugin)
         }
         """Filters that read nothing of the row but sums of requests."""
         shared = profile.services.shared
@@ -90,13 +86,7 @@ class DryRunPlugins:
         return [concerns(state, pod, other) for other in others]
 
     def notify(
-        self,
-        plugins: Sequence[PreFilterPlugin],
-        state: CycleState,
-        other: Pod,
-        node: NodeView,
-        *,
-        added: bool,
+        self, plugins: Sequence[PreFilterPlugin], state: CycleState, other: Pod, node: NodeView, *, added: bool
     ) -> Status:
         """`other` came to the node, or left it; the first plugin that fails ends it."""
         point = "AddPod" if added else "RemovePod"

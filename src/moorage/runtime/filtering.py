@@ -94,9 +94,7 @@ Hits = Iterable[tuple[BoolArray | int, Status]]
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
     """The answer of `filter_nodes`, checked. `within` leaves nodes out."""
     if not isinstance(answer, Refusals):
-        raise TypeError(
-            f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}"
-        )
+        raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}")
     if answer.nodes is not nodes:
         raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
@@ -110,16 +108,14 @@ def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolAr
 
 
 def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
-    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of
-    several."""
+    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of several."""
     if len(entries) == 1:
         return True
     return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
-    """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its
-    own."""
+    """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its own."""
     if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
         yield from _one_by_one(plugin, entries)
         return
@@ -204,9 +200,7 @@ def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, 
     for plugin in profile.pre_filter:
         if plugin.name not in state.skip_filter:
             try:
-                status = checked(
-                    plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name
-                )
+                status = checked(plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name)
             except Exception as error:
                 return failed(plugin, "RemovePod", pod, error, node.name)
             if not status.is_success:
@@ -215,12 +209,7 @@ def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, 
 
 
 def filter_rows(
-    plugins: Iterable[FilterPlugin],
-    state: CycleState,
-    pod: Pod,
-    every: EveryRow,
-    statuses: NodeStatuses,
-    ok: BoolArray,
+    plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
 ) -> Status:
     """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
     skipped, nodes = state.skip_filter, every.nodes

@@ -58,11 +58,7 @@ def whole(value: Any) -> int:
 
 
 def fill_scores(
-    score_nodes: Callable[[CycleState, Pod, Nodes], Any],
-    state: CycleState,
-    pod: Pod,
-    nodes: Nodes,
-    out: IntArray,
+    score_nodes: Callable[[CycleState, Pod, Nodes], Any], state: CycleState, pod: Pod, nodes: Nodes, out: IntArray
 ) -> Status | None:
     """Scores that come as an array, written into `out`: check, cut fractions, copy."""
     answer = score_nodes(state, pod, nodes)
@@ -88,9 +84,7 @@ def write_scores(answer: Any, nodes: Nodes, out: IntArray) -> None:
         # 2^63 itself is a float, the largest int64 is none.
         outside = answer >= 2.0**63 if answer.dtype.kind == "u" else np.abs(answer) >= 2.0**63
         if outside.any():
-            raise NodeFailure(
-                nodes.names[int(np.argmax(outside))], ValueError("a score must fit into 64 bits")
-            )
+            raise NodeFailure(nodes.names[int(np.argmax(outside))], ValueError("a score must fit into 64 bits"))
     out[:] = answer  # numpy cuts fractions towards zero
 
 
@@ -104,9 +98,7 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
         raise TypeError(f"normalize_scores() must return a mapping of node names to scores, got {answer!r}")
     unknown = sorted(set(answer) - set(named))
     if unknown:
-        raise ValueError(
-            f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes"
-        )
+        raise ValueError(f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes")
     out: IntArray = np.empty(len(nodes), dtype=np.int64)
     for index, name in enumerate(nodes.names):
         if name not in answer:

@@ -1,5 +1,4 @@
-"""PreFilter and PostFilter: what is said about the pod as a whole, before any node and when none is
-feasible."""
+"""PreFilter and PostFilter: what is said about the pod as a whole, before any node and when none is feasible."""
 
 from __future__ import annotations
 
@@ -32,11 +31,7 @@ _PASSED = PreFiltered(SUCCESS)
 
 
 def run_pre_filter(
-    profile: Profile,
-    state: CycleState,
-    pod: Pod,
-    nodes: Nodes,
-    plugins: Iterable[PreFilterPlugin] | None = None,
+    profile: Profile, state: CycleState, pod: Pod, nodes: Nodes, plugins: Iterable[PreFilterPlugin] | None = None
 ) -> PreFiltered:
     """All PreFilter plugins, or some of them. An Unschedulable is remembered while the others still run; an
     Unresolvable or an Error ends it at once."""
@@ -129,6 +124,5 @@ def _split(answer: object) -> tuple[PostFilterResult | None, Status | None]:
             return result, status
         case _:
             raise TypeError(
-                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, "
-                f"got {answer!r}"
+                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {answer!r}"
             )

@@ -6,14 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from moorage.framework import points
-from moorage.framework.events import (
-    NODE,
-    WITHOUT_REGISTRATION,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    Registration,
-)
+from moorage.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, EventResource, Registration
 from moorage.framework.points import EXTENSION_POINTS, Plugin
 from moorage.runtime.registry import PluginError, is_async
 from moorage.runtime.score_board import ScoreStep

@@ -101,12 +101,7 @@ def ask_each(
 
 
 def _verdict(
-    plugin: Plugin,
-    judging: FilterPlugin | None,
-    state: CycleState,
-    pod: Pod,
-    nodes: Nodes,
-    pre: PreFiltered,
+    plugin: Plugin, judging: FilterPlugin | None, state: CycleState, pod: Pod, nodes: Nodes, pre: PreFiltered
 ) -> PluginVerdict:
     every, statuses = nodes.columns.every_row(), NodeStatuses(nodes)
     ok = every.alive.copy()

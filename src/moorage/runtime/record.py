@@ -278,11 +278,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
             "durationSeconds": self.duration,
             "result": self.result,
             "message": self.message,
-            "nodes": {
-                "total": self.total_nodes,
-                "evaluated": self.evaluated_nodes,
-                "feasible": self.feasible_nodes,
-            },
+            "nodes": {"total": self.total_nodes, "evaluated": self.evaluated_nodes, "feasible": self.feasible_nodes},
             "node": self.node,
             "nominatedNode": self.nominated_node,
             "victims": list(self.victims),
@@ -309,8 +305,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
                 if r.nodes
             ],
             "extenders": [
-                {"extender": e.extender, "removedNodes": e.removed_nodes, "error": e.error}
-                for e in self.extenders
+                {"extender": e.extender, "removedNodes": e.removed_nodes, "error": e.error} for e in self.extenders
             ],
             "scores": [
                 {

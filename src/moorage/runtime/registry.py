@@ -30,19 +30,8 @@ from moorage.framework.hot import (
     PreparedScorePlugin,
     WholeTableScorePlugin,
 )
-from moorage.framework.optional import (
-    ExplainingPlugin,
-    ReusablePlugin,
-    VectorFilterPlugin,
-    VectorScorePlugin,
-)
-from moorage.framework.points import (
-    EXTENSION_POINTS,
-    Plugin,
-    ReservePlugin,
-    SortKeyPlugin,
-    implemented_by,
-)
+from moorage.framework.optional import ExplainingPlugin, ReusablePlugin, VectorFilterPlugin, VectorScorePlugin
+from moorage.framework.points import EXTENSION_POINTS, Plugin, ReservePlugin, SortKeyPlugin, implemented_by
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)

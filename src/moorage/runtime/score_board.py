@@ -201,9 +201,8 @@ class Ranker:
         return nearest
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
-        """A few rows that hold the best ones, in row order; None where the guess does not lead there.
-        Thousands of nodes may share the best totals, or few be near the best: the gap is halved or
-        doubled."""
+        """A few rows that hold the best ones, in row order; None where the guess does not lead there. Thousands of
+        nodes may share the best totals, or few be near the best: the gap is halved or doubled."""
         for _ in range(_TRIES):
             near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
             if len(near) > _A_HANDFUL and self._gap:

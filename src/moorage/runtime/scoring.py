@@ -22,9 +22,7 @@ from moorage.runtime.score_board import Buffers, PluginColumn, ScoreBoard, Score
 from moorage.telemetry.metrics import ProfileMeter
 
 
-def run_pre_score(
-    plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod, nodes: Callable[[], Nodes]
-) -> Status:
+def run_pre_score(plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod, nodes: Callable[[], Nodes]) -> Status:
     """PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
     feasible: Nodes | None = None
     for plugin in plugins:
@@ -59,12 +57,7 @@ class Scoring:
     __slots__ = ("_buffers", "_dense", "every", "feasible", "pod", "state")
 
     def __init__(
-        self,
-        state: CycleState,
-        pod: Pod,
-        every: EveryRow,
-        feasible: BoolArray,
-        buffers: Buffers | None = None,
+        self, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray, buffers: Buffers | None = None
     ) -> None:
         self.state = state
         self.pod = pod

@@ -178,9 +178,7 @@ class HeldPod:
         return self._decide(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
     def _time_out(self, plugin: str, seconds: float) -> None:
-        self.reject(
-            plugin, f"rejected due to timeout after waiting {format_duration(seconds)} at plugin {plugin}"
-        )
+        self.reject(plugin, f"rejected due to timeout after waiting {format_duration(seconds)} at plugin {plugin}")
 
     def _decide(self, status: Status) -> bool:
         if self._outcome.done():

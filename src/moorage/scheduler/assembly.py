@@ -60,9 +60,7 @@ def assemble(
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
     writer, waiting = PodStatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
-    binding = BindingCycle(
-        ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
-    )
+    binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind)
     builder = Builder(ports, inbox.post, cluster, queue.nominator, tasks, waiting, binding.stop_pre_bind)
     generation = builder.build(resolved, registry, ports.extenders)
     profiles.update(generation.profiles)
@@ -85,13 +83,7 @@ def assemble(
         hooks=hooks,
         builder=builder,
         generation=generation,
-        handlers=Handlers(
-            cluster.stores,
-            cluster.cache,
-            waiting,
-            serves,
-            overcommits.appeared,
-        ),
+        handlers=Handlers(cluster.stores, cluster.cache, waiting, serves, overcommits.appeared),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
         failures=failures,
         executor=InstructionExecutor(queue, cluster.cache, failures),

@@ -15,14 +15,7 @@ import asyncio
 import enum
 from collections.abc import Callable
 
-from moorage.api.errors import (
-    Conflict,
-    MoorageError,
-    NotFound,
-    OutcomeUnknown,
-    ServerError,
-    ServiceUnavailable,
-)
+from moorage.api.errors import Conflict, MoorageError, NotFound, OutcomeUnknown, ServerError, ServiceUnavailable
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
@@ -43,8 +36,7 @@ _log = logs.get(__name__)
 
 
 class BindOutcome(enum.Enum):
-    """The state of a pod whose bind is in doubt, according to the API server. The values are metric
-    labels."""
+    """The state of a pod whose bind is in doubt, according to the API server. The values are metric labels."""
 
     BOUND_HERE = "bound_here"
     BOUND_ELSEWHERE = "bound_elsewhere"
@@ -142,9 +134,7 @@ class BindingCycle:
                 meter.empty(PRE_BIND)
             return SUCCESS
         uid, began = placement.pod.uid, self._clock.now()
-        task = asyncio.ensure_future(
-            run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node)
-        )
+        task = asyncio.ensure_future(run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node))
         self._pre_binding[uid] = task
         status = SUCCESS
         try:
@@ -224,8 +214,7 @@ class BindingCycle:
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
     async def _settle(self, placement: PodPlacement) -> BindOutcome:
-        """Get the pod from the API server, with retries, until the outcome is known. The pod stays
-        assumed."""
+        """Get the pod from the API server, with retries, until the outcome is known. The pod stays assumed."""
         pod, delay = placement.pod, 0.5
         while True:
             try:
@@ -234,9 +223,7 @@ class BindingCycle:
                 outcome = BindOutcome.GONE
             except MoorageError as error:
                 _log.warning(
-                    "Cannot get the pod to learn the outcome of its bind; retrying",
-                    pod=pod.key,
-                    err=str(error),
+                    "Cannot get the pod to learn the outcome of its bind; retrying", pod=pod.key, err=str(error)
                 )
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, 10.0)

@@ -26,8 +26,7 @@ _log = logs.get(__name__)
 
 
 class NodeChooser:
-    """Chooses nodes. Between attempts it keeps the baselines and the start of the next search (compatible
-    mode)."""
+    """Chooses nodes. Between attempts it keeps the baselines and the start of the next search (compatible mode)."""
 
     def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0
@@ -89,9 +88,7 @@ class NodeChooser:
         if status is not SUCCESS:
             return status
         if attempt.statuses.is_lent:
-            attempt.feasible = (
-                attempt.baseline.feasible
-            )  # no node was rejected besides those that the baseline rejects
+            attempt.feasible = attempt.baseline.feasible  # no node was rejected besides those that the baseline rejects
         else:
             attempt.feasible = int(np.count_nonzero(attempt.ok))
         if attempt.feasible == 0:
@@ -195,9 +192,7 @@ class NodeChooser:
             meter.skip()
             if meter.sampled:
                 plugins = meter.timed(plugins, PRE_SCORE)
-                scoring = TimedScoring(
-                    meter, attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers
-                )
+                scoring = TimedScoring(meter, attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers)
         status = run_pre_score(plugins, attempt.state, attempt.pod, scoring.dense)
         if meter is not None:
             lap(attempt, PRE_SCORE, status)
@@ -244,13 +239,6 @@ def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
     for node in board.every.dense(board.feasible):
         for column in board.columns:
             score = column.weighted(node.row)
-            _log.info(
-                10,
-                "Plugin scored node for pod",
-                pod=key,
-                plugin=column.step.name,
-                node=node.name,
-                score=score,
-            )
+            _log.info(10, "Plugin scored node for pod", pod=key, plugin=column.step.name, node=node.name, score=score)
         total = int(board.totals[node.row])
         _log.info(10, "Calculated node's final score for pod", pod=key, node=node.name, score=total)

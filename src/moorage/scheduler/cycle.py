@@ -83,12 +83,7 @@ class SchedulingCycle:
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._recorder.event(
-                pod,
-                type="Warning",
-                reason="FailedScheduling",
-                action="Scheduling",
-                note=note,
-                controller=profile.name,
+                pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=note, controller=profile.name
             )
             _log.info(3, "Skip schedule deleting pod", pod=pod.key)
             return True

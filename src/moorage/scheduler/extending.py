@@ -81,8 +81,7 @@ def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int
 
 
 async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:
-    """Add the scores of the prioritizing extenders, which are called concurrently. Extenders that fail add
-    nothing."""
+    """Add the scores of the prioritizing extenders, which are called concurrently. Extenders that fail add nothing."""
     services, pod = attempt.profile.services, attempt.pod
     asked = [each for each in services.extenders if each.prioritizes and each.is_interested(pod)]
     if not asked:
@@ -115,9 +114,7 @@ def checked_scores(scores: object) -> Mapping[str, int]:
         raise ExtenderError(f"expected a score per node, got {scores!r}")
     for name, score in scores.items():
         if type(score) is not int or not 0 <= score <= MAX_EXTENDER_SCORE:
-            raise ExtenderError(
-                f'bad score for node "{name}": {score!r}; it has to be an integer from 0 to 10'
-            )
+            raise ExtenderError(f'bad score for node "{name}": {score!r}; it has to be an integer from 0 to 10')
     return scores
 
 

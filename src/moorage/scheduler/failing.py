@@ -74,9 +74,7 @@ def histogram(counts: Counter[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
 
-def fit_error(
-    nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = ""
-) -> str:
+def fit_error(nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = "") -> str:
     """Return the message of the FailedScheduling event."""
     text = f"0/{nodes} nodes are available:"
     if pre_filter:
@@ -121,9 +119,7 @@ class FailureHandler:
         _log_failure(pod, failure)
         current = self._pods.get(pod.name, pod.namespace)
         if not isinstance(current, Pod) or current.uid != pod.uid or current.is_assigned:
-            _log.info(
-                3, "Pod was deleted, replaced or assigned during the attempt; not requeueing it", pod=pod.key
-            )
+            _log.info(3, "Pod was deleted, replaced or assigned during the attempt; not requeueing it", pod=pod.key)
             self._queue.done(pod.uid)
             return
         if not self._serves(current):

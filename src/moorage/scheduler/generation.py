@@ -88,8 +88,7 @@ class Generation:
             task.cancel()
 
     async def end(self) -> None:
-        """Stop everything that the plugins have started. Called when no pod needs this generation any
-        more."""
+        """Stop everything that the plugins have started. Called when no pod needs this generation any more."""
         await self.runs.stop()
         self.forget()
         await self.tasks.stop()
@@ -113,13 +112,9 @@ class Builder:
     shared: dict[Hashable, Any] = field(default_factory=dict)
 
     def build(
-        self,
-        resolved: Sequence[ResolvedProfile],
-        registry: Mapping[str, type[Plugin]],
-        extenders: Sequence[Extender],
+        self, resolved: Sequence[ResolvedProfile], registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender]
     ) -> Generation:
-        """Build all profiles. Raise a PluginError with the problems of all of them, leaving nothing
-        registered."""
+        """Build all profiles. Raise a PluginError with the problems of all of them, leaving nothing registered."""
         made = self._empty(extenders)
         built: dict[str, Profile] = {}
         problems: list[str] = []

@@ -215,11 +215,7 @@ class OvercommitWatch:
     """Checks every pod that another scheduler has bound."""
 
     def __init__(
-        self,
-        cache: ClusterCache,
-        recorder: EventRecorder,
-        controller: str,
-        metrics: SchedulerMetrics | None = None,
+        self, cache: ClusterCache, recorder: EventRecorder, controller: str, metrics: SchedulerMetrics | None = None
     ) -> None:
         self._cache = cache
         self._recorder = recorder
@@ -243,9 +239,7 @@ class OvercommitWatch:
 
     def _report(self, pod: Pod, over: dict[str, tuple[int, int]]) -> None:
         summary = ", ".join(f"{name} {have} of {most}" for name, (have, most) in sorted(over.items()))
-        _log.warning(
-            "Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=summary
-        )
+        _log.warning("Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=summary)
         if self._metrics is not None:
             for resource in over:
                 self._metrics.overcommits.inc(resource)
@@ -254,7 +248,6 @@ class OvercommitWatch:
             type="Warning",
             reason=REASON,
             action="Binding",
-            note=f"Node {pod.spec.node_name} is overcommitted since this pod was bound to it: "
-            f"requested {summary}",
+            note=f"Node {pod.spec.node_name} is overcommitted since this pod was bound to it: requested {summary}",
             controller=self._controller,
         )

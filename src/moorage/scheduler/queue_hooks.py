@@ -93,8 +93,7 @@ class Last:
 
 
 def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
-    """Return the QueueSort key of a pod. If the plugin fails, the pod is sorted last, so that it is never
-    lost."""
+    """Return the QueueSort key of a pod. If the plugin fails, the pod is sorted last, so that it is never lost."""
     try:
         return sort.key(pod)
     except Exception as error:

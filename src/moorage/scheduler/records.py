@@ -26,8 +26,7 @@ class RecordRing:
         self._bytes = 0
         self._sequence = 0
         self._diagnosis = NOTHING_SEEN
-        """The diagnosis that the newest record shares with earlier ones. Its size is counted for the first of
-        them."""
+        """The diagnosis that the newest record shares with earlier ones. Its size is counted for the first of them."""
 
     def add(self, record: DecisionRecord) -> None:
         """Add a record and give it the next sequence."""
@@ -110,9 +109,7 @@ class RecordRing:
         return next((record for record in reversed(self) if record.pod == pod_key), None)
 
 
-def make_record(
-    attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
-) -> DecisionRecord:
+def make_record(attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]) -> DecisionRecord:
     """Return the record of an attempt. It holds small arrays only; names are in the shared epoch."""
     info, meta = attempt.info, attempt.pod.metadata
     baseline, statuses = attempt.baseline, attempt.statuses

@@ -95,9 +95,7 @@ def _take_up(engine: Engine, profiles: set[str]) -> None:
             engine.queue.add(pod)
 
 
-async def _hand_over(
-    engine: Engine, old: Generation, new: Generation, on_their_way: set[asyncio.Task[Any]]
-) -> None:
+async def _hand_over(engine: Engine, old: Generation, new: Generation, on_their_way: set[asyncio.Task[Any]]) -> None:
     """Start the new `run` methods, and end the old generation when no pod needs it any more."""
     try:
         await old.runs.stop()

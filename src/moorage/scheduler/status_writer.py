@@ -13,15 +13,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.errors import (
-    ApiError,
-    Conflict,
-    Invalid,
-    NotFound,
-    ServerError,
-    TooManyRequests,
-    TransportError,
-)
+from moorage.api.errors import ApiError, Conflict, Invalid, NotFound, ServerError, TooManyRequests, TransportError
 from moorage.api.pod import Pod, PodCondition
 from moorage.api.resources import PODS
 from moorage.api.times import backoff, format_time
@@ -35,8 +27,7 @@ POD_SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 RETRIES = 10
-"""Number of tries. With growing delays they take about two minutes, because controllers also rely on the
-status."""
+"""Number of tries. With growing delays they take about two minutes, because controllers also rely on the status."""
 REMEMBERED = 10_000
 
 
@@ -93,8 +84,7 @@ class PodStatusWriter:
                 del self._sent[next(iter(self._sent))]
 
     async def announce(self, pod: Pod, node: str) -> None:
-        """Set nominatedNodeName before the pod is bound. Tries once, because a failure only hides the
-        expected node."""
+        """Set nominatedNodeName before the pod is bound. Tries once, because a failure only hides the expected node."""
         if pod.nominated_node_name == node:
             return
         patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
@@ -144,9 +134,7 @@ def merge(first: StatusUpdate | None, second: StatusUpdate) -> StatusUpdate:
     """Return the second update, completed with the parts that only the first one sets."""
     if first is None:
         return second
-    reason, message = (
-        (first.reason, first.message) if second.reason is None else (second.reason, second.message)
-    )
+    reason, message = (first.reason, first.message) if second.reason is None else (second.reason, second.message)
     nominated = first.nominated_node if second.nominated_node is None else second.nominated_node
     return StatusUpdate(second.pod, reason, message, nominated)
 

@@ -38,10 +38,7 @@ BODY_TYPES = ("application/yaml", "application/json")
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 App = Callable[[Any, Any, Any], Awaitable[None]]
-HEADERS = {
-    "cache-control": "no-cache, private",
-    "x-content-type-options": "nosniff",
-}
+HEADERS = {"cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +128,7 @@ class Authorizer:
         return allowed
 
 
-async def _ask(
-    client: ApiClient, resource: Resource, spec: dict[str, Any], complaints: Throttle
-) -> Unstructured:
+async def _ask(client: ApiClient, resource: Resource, spec: dict[str, Any], complaints: Throttle) -> Unstructured:
     review = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}, "spec": spec}
     try:
         answer = await client.create(resource, Unstructured(review))
@@ -180,9 +175,7 @@ class Guard:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._open = frozenset(path.lstrip("/") for path in always_allow if not path.endswith("*"))
-        self._open_prefixes = tuple(
-            path.rstrip("*").lstrip("/") for path in always_allow if path.endswith("*")
-        )
+        self._open_prefixes = tuple(path.rstrip("*").lstrip("/") for path in always_allow if path.endswith("*"))
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

@@ -95,8 +95,7 @@ class Authority:
         return self._issue(_name("moorage-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def client(self, user: User) -> Certificate:
-        """Return a client certificate for a user: the common name is the name, organizations are the
-        groups."""
+        """Return a client certificate for a user: the common name is the name, organizations are the groups."""
         return self._issue(_name(user.name, user.groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _issue(
@@ -107,9 +106,7 @@ class Authority:
             _begin(subject, self._certificate.subject, key.public_key(), self._wall)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         for extension in more:
             builder = builder.add_extension(extension, critical=False)
@@ -199,9 +196,7 @@ class ServingCertificate:
         if pair is not None:
             load(self.context, pair)
         elif self._files is None:
-            _log.warning(
-                "Serving with a certificate generated for this run; set --tls-cert-file for a permanent one"
-            )
+            _log.warning("Serving with a certificate generated for this run; set --tls-cert-file for a permanent one")
             load(self.context, _self_made(host))
         else:
             self._read()

@@ -62,9 +62,7 @@ def _by_joblib(runs: Sequence[Run], workers: int, backend: str) -> Iterator[tupl
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
     except ImportError as error:
-        raise MoorageError(
-            "Several runs at a time need joblib. Install moorage[sim], or use --jobs 1."
-        ) from error
+        raise MoorageError("Several runs at a time need joblib. Install moorage[sim], or use --jobs 1.") from error
     with _connected(backend):
         work = joblib.delayed(_elsewhere if backend else _here)
         parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")

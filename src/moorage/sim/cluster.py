@@ -19,16 +19,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.meta import Object
 from moorage.api.node import Node
 from moorage.api.pod import DEFAULT_SCHEDULER_NAME, Pod, PodCondition, PodStatus
-from moorage.api.resources import (
-    BY_KIND,
-    NODES,
-    PODS,
-    PRIORITY_CLASSES,
-    AnyObject,
-    Resource,
-    Unstructured,
-    by_kind,
-)
+from moorage.api.resources import BY_KIND, NODES, PODS, PRIORITY_CLASSES, AnyObject, Resource, Unstructured, by_kind
 from moorage.api.times import format_time
 from moorage.framework.ports import (
     Change,
@@ -48,8 +39,7 @@ from moorage.store import refusals
 from moorage.store.patches import apply_patch
 
 ENDED, DELETED, LOST = "ended", "deleted", "lost"
-"""Why a pod is gone: its lifetime was over, it was deleted (by preemption or otherwise), or its node is
-gone."""
+"""Why a pod is gone: its lifetime was over, it was deleted (by preemption or otherwise), or its node is gone."""
 
 
 class PodOwner(Protocol):
@@ -225,13 +215,9 @@ class SimulatedCluster:
             raise refusals.conflict(resource, new.name, refusals.CHANGED)
         return self._store(resource, old, new)
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         old = self._get(resource, key_of(name, options.get("namespace", "")))
-        new: Any = (
-            _status_patched(old, patch) if isinstance(old, Pod) and isinstance(patch, Mapping) else None
-        )
+        new: Any = _status_patched(old, patch) if isinstance(old, Pod) and isinstance(patch, Mapping) else None
         if new is None:
             kind = options.get("patch_type", PatchType.STRATEGIC)
             raw = apply_patch(resource, decoding.to_builtins(old), patch, kind)

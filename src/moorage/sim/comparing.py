@@ -63,11 +63,7 @@ class Comparison:
             yield (
                 label,
                 [
-                    Figure(
-                        mean(found),
-                        stdev(found) if len(found) > 1 else 0.0,
-                        mean(found) - first if place else None,
-                    )
+                    Figure(mean(found), stdev(found) if len(found) > 1 else 0.0, mean(found) - first if place else None)
                     for place, found in enumerate(values)
                 ],
             )
@@ -82,8 +78,7 @@ class Comparison:
                 yield f"{name} (mean)", [[_mean(run, name) for run in found] for found in runs]
 
     def differences(self) -> Iterator[Different]:
-        """Yield the pods that were bound to another node than under the first configuration, or not at
-        all."""
+        """Yield the pods that were bound to another node than under the first configuration, or not at all."""
         for first, *others in zip(*(self.results[name] for name in self.names), strict=True):
             expected = first.nodes()
             for other in others:
@@ -91,9 +86,7 @@ class Comparison:
                 for placed in _last(other):
                     seen.add(placed.pod)
                     if (before := expected.get(placed.pod, "")) != placed.node:
-                        yield Different(
-                            first.seed, placed.pod, before, other.name, placed.node, placed.decided_by
-                        )
+                        yield Different(first.seed, placed.pod, before, other.name, placed.node, placed.decided_by)
                 for pod, node in expected.items():
                     if node and pod not in seen:
                         yield Different(first.seed, pod, node, other.name, "", "")
@@ -107,10 +100,7 @@ class Comparison:
 
     def table(self) -> Iterator[list[str]]:
         """Yield the rows of a table for users: a heading, then one row per measure."""
-        yield [
-            "measure",
-            *(cell for place, n in enumerate(self.names) for cell in ([n, "change"] if place else [n])),
-        ]
+        yield ["measure", *(cell for place, n in enumerate(self.names) for cell in ([n, "change"] if place else [n]))]
         for label, figures in self.figures():
             cells = [label]
             for figure in figures:
@@ -193,8 +183,7 @@ def report(title: str, results: Sequence[RunResult], table: Iterable[Sequence[st
 
 
 def plot(measure: str, results: Sequence[RunResult], colours: dict[str, str]) -> str:
-    """Return a plot of one measure of all results over time, or an empty string if there are too few
-    samples."""
+    """Return a plot of one measure of all results over time, or an empty string if there are too few samples."""
     lines = [(colours[result.name], _points(result, measure)) for result in results]
     points = [point for _, found in lines for point in found]
     if len(points) < MIN_POINTS:
@@ -258,7 +247,6 @@ def _legend(colours: dict[str, str]) -> str:
 def _assertions(results: Sequence[RunResult]) -> str:
     failed = [(result, text) for result in results for text in result.failed]
     items = (
-        f'<li class="failed">{escape(f"{result.name}, seed {result.seed}: {text}")}</li>'
-        for result, text in failed
+        f'<li class="failed">{escape(f"{result.name}, seed {result.seed}: {text}")}</li>' for result, text in failed
     )
     return f"<h2>Failed assertions</h2><ul>{''.join(items)}</ul>" if failed else ""

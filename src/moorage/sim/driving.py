@@ -195,10 +195,7 @@ class RealTimePace:
     """Limits virtual time to `speed` times real time, for `--speed`. A run that falls behind catches up."""
 
     def __init__(
-        self,
-        speed: float,
-        now: Callable[[], float] = monotonic,
-        sleep: Callable[[float], None] = sleep,
+        self, speed: float, now: Callable[[], float] = monotonic, sleep: Callable[[float], None] = sleep
     ) -> None:
         self._speed = speed
         self._now = now

@@ -163,9 +163,7 @@ def delete(cluster: SimulatedCluster, name: ObjectName) -> None:
     cluster.remove(resource, key_of(name.name, (name.namespace or "default") if resource.namespaced else ""))
 
 
-def in_order(
-    events: Iterable[ScenarioEvent], random: Random, scale: Callable[[str, int], None]
-) -> list[Timed]:
+def in_order(events: Iterable[ScenarioEvent], random: Random, scale: Callable[[str, int], None]) -> list[Timed]:
     """Return the actions of all events by time. `scale` is called with a workload and its new count."""
     found = [timed for event in events for timed in ScheduledEvent(event, random, scale).actions()]
     return sorted(found, key=itemgetter(0))

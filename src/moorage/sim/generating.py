@@ -1,6 +1,4 @@
-"""Turns a scenario into a workload: creates its pods one by one, and recreates them where the scenario says
-so.
-"""
+"""Turns a scenario into a workload: creates its pods one by one, and recreates them where the scenario says so."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ class ScenarioWorkload:
             grace=scenario.grace,
             sample_interval=scenario.sample_interval,
             measures=scenario.measures,
-            assertions=tuple(
-                Assertion(each.measure, each.op, each.value, each.at) for each in scenario.assertions
-            ),
+            assertions=tuple(Assertion(each.measure, each.op, each.value, each.at) for each in scenario.assertions),
         )
 
     def start(self, seed: int) -> Iterable[AnyObject]:

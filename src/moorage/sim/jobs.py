@@ -81,9 +81,7 @@ class Job:
         """Do the run."""
         source = self.source
         look_in(self.setup.folders)
-        workload = load_workload(
-            source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since
-        )
+        workload = load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since)
         simulation = Simulation(
             workload,
             config=self.setup.configuration(),
@@ -93,9 +91,7 @@ class Job:
             name=self.setup.name,
         )
         pace = RealTimePace(self.speed) if self.speed is not None else None
-        return simulation.run(
-            self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form
-        )
+        return simulation.run(self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form)
 
 
 def plan(
@@ -115,9 +111,7 @@ def plan(
     ]
 
 
-def run_jobs(
-    jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = ""
-) -> list[RunResult]:
+def run_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = "") -> list[RunResult]:
     """Do all jobs and return their results in order; see `backends.spread`."""
     for job in jobs:
         (job.folder / SUMMARY).unlink(missing_ok=True)  # the file marks a run as done

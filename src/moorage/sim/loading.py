@@ -19,9 +19,7 @@ from moorage.snapshots.manifests import read_manifest
 SCENARIOS = (".yaml", ".yml", ".json")
 
 
-def load_workload(
-    path: Path, mapping: Path | None = None, *, as_scheduled: bool = False, since: str = ""
-) -> Workload:
+def load_workload(path: Path, mapping: Path | None = None, *, as_scheduled: bool = False, since: str = "") -> Workload:
     """Load a workload from a file, whose type follows from its name: a scenario, a recording or, with a
     mapping, a trace.
 
@@ -50,8 +48,7 @@ def load_workload(
 
 
 def _recording(path: Path, as_scheduled: bool, since: str) -> Recording:
-    """Open a recording, from its beginning or from `since`, which is a time or a duration after the
-    beginning."""
+    """Open a recording, from its beginning or from `since`, which is a time or a duration after the beginning."""
     recording = Recording(path, as_scheduled=as_scheduled)
     if not since:
         return recording
@@ -67,8 +64,7 @@ def _recording(path: Path, as_scheduled: bool, since: str) -> Recording:
 
 
 def end_of(workload: Workload, until: str) -> float | None:
-    """Return the virtual second at which a run ends, or None. `until` is a duration or, for a recording, a
-    time."""
+    """Return the virtual second at which a run ends, or None. `until` is a duration or, for a recording, a time."""
     if not until:
         return None
     moment = parse_time(until)
@@ -78,9 +74,7 @@ def end_of(workload: Workload, until: str) -> float | None:
         raise MoorageError(f"--until: only a recording has a time such as {until}; write 90s, 15m or 1h30m.")
     if moment <= workload.began:
         began = format_time(workload.began)
-        raise MoorageError(
-            f"--until: {until} is not after the beginning of the recording ({began}). Use a later time."
-        )
+        raise MoorageError(f"--until: {until} is not after the beginning of the recording ({began}). Use a later time.")
     return moment - workload.began
 
 

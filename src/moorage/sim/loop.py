@@ -39,8 +39,7 @@ _REAL_WORLD = (
     "sock_accept", "sock_recv", "sock_sendall", "add_reader", "add_writer", "subprocess_exec",
     "subprocess_shell",
 )  # fmt: skip
-"""Methods of a loop that reach outside the process. They would fail without a clear message or wait
-forever."""
+"""Methods of a loop that reach outside the process. They would fail without a clear message or wait forever."""
 
 
 class SimulationError(MoorageError):
@@ -71,8 +70,7 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """The event loop. With a `seed` of None, callbacks run in order of arrival. Time must not pass
-    `until`."""
+    """The event loop. With a `seed` of None, callbacks run in order of arrival. Time must not pass `until`."""
 
     # Attributes of the base class that it does not declare to type checkers.
     _ready: deque[asyncio.Handle]
@@ -211,12 +209,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return "".join(lines) or " no task waits"
 
 
-def run(
-    coro: Coroutine[Any, Any, T],
-    *,
-    seed: int | str | None = None,
-    timeout_virtual: float | None = None,
-) -> T:
+def run(coro: Coroutine[Any, Any, T], *, seed: int | str | None = None, timeout_virtual: float | None = None) -> T:
     """Run a coroutine to its end on a new VirtualLoop, then cancel the remaining tasks and close the loop.
 
     Failures that were never awaited are raised as an ExceptionGroup if `coro` itself succeeds.

@@ -50,8 +50,7 @@ class ClusterView:
 
 Measure = Callable[[ClusterView], float]
 OwnMeasure = Measure | type[Any]
-"""A function, or a class that is instantiated for every run and whose instance is called, so that it can keep
-state."""
+"""A function, or a class that is instantiated for every run and whose instance is called, so that it can keep state."""
 Sample = dict[str, float]
 
 
@@ -77,11 +76,7 @@ class Sampler:
     """Takes the samples of one run."""
 
     def __init__(
-        self,
-        engine: Engine,
-        cluster: SimulatedCluster,
-        tally: RunTally,
-        own: Mapping[str, OwnMeasure] | None = None,
+        self, engine: Engine, cluster: SimulatedCluster, tally: RunTally, own: Mapping[str, OwnMeasure] | None = None
     ) -> None:
         self._engine = engine
         self._cluster = cluster
@@ -122,9 +117,7 @@ class Sampler:
     def _own_measures(self, nodes: Nodes) -> Iterator[tuple[str, float]]:
         news = self._news
         time, pods = self._cluster.clock.now(), self._cluster.pods.values()
-        view = ClusterView(
-            time, nodes, pods, self._tally, tuple(news.came), tuple(news.ran), tuple(news.went)
-        )
+        view = ClusterView(time, nodes, pods, self._tally, tuple(news.came), tuple(news.ran), tuple(news.went))
         for changed in (news.came, news.ran, news.went):
             changed.clear()
         for name, measure in self._own.items():
@@ -158,8 +151,7 @@ def waiting(seconds: FloatArray) -> Sample:
 
 
 def utilisation(nodes: Nodes, resource: str) -> Sample:
-    """Return the requested share of a resource: of the whole cluster, and over the nodes that have the
-    resource."""
+    """Return the requested share of a resource: of the whole cluster, and over the nodes that have the resource."""
     there, asked = nodes.floats("allocatable", resource), nodes.floats("requested", resource)
     has = there > 0
     total = float(there.sum())
@@ -203,8 +195,7 @@ def zone_skew(nodes: Nodes) -> float:
 
 
 class SampleSeries:
-    """Samples by name, all of the same length. Without a fixed interval, only as many are kept as a plot
-    needs."""
+    """Samples by name, all of the same length. Without a fixed interval, only as many are kept as a plot needs."""
 
     def __init__(self, interval: float | None = None) -> None:
         self.interval = interval or 1.0

@@ -68,11 +68,7 @@ def pod_template(workload: PodWorkload) -> Pod:
 def replica_set(workload: PodWorkload, template: Pod) -> AnyObject:
     """Build the owner of a deployment's pods. Its selector determines their default spreading."""
     raw = {
-        "metadata": {
-            "name": workload.name,
-            "namespace": workload.namespace,
-            "uid": f"replicasets/{workload.name}",
-        },
+        "metadata": {"name": workload.name, "namespace": workload.namespace, "uid": f"replicasets/{workload.name}"},
         "spec": {"replicas": workload.count, "selector": {"matchLabels": dict(template.labels)}},
     }
     return decoding.convert(REPLICA_SETS, raw)

@@ -124,9 +124,7 @@ class ClusterRecorder:
 
     def cluster(self) -> ClusterObjects:
         """Return the current objects of the cluster."""
-        objects = {
-            kind: list(informer.objects.values()) for kind, informer in self._informers.informers.items()
-        }
+        objects = {kind: list(informer.objects.values()) for kind, informer in self._informers.informers.items()}
         return ClusterObjects(objects, tuple(self._unserved), dict(self._unread), self._namespace)
 
     def troubles(self) -> list[str]:
@@ -138,9 +136,7 @@ class ClusterRecorder:
         ]
 
     def _follow(self, kinds: Iterable[Resource]) -> InformerSet:
-        return InformerSet(
-            self._client, self._changed, self._clock, self._random, kinds, on_served=self._served
-        )
+        return InformerSet(self._client, self._changed, self._clock, self._random, kinds, on_served=self._served)
 
     async def _readable(self) -> list[Resource]:
         """Return the kinds that may be listed. Nodes and pods are required. A kind that the API server does
@@ -184,8 +180,7 @@ class ClusterRecorder:
         return replace(kept, metadata=replace(kept.metadata, resource_version=""))
 
     def _time(self) -> float:
-        """Return the wall clock time, made strictly increasing so that snapshots have a place among the
-        lines."""
+        """Return the wall clock time, made strictly increasing so that snapshots have a place among the lines."""
         self._latest = max(self._clock.wall(), self._latest + MICROSECOND)
         return self._latest
 

@@ -35,9 +35,7 @@ class RecordingFile:
         try:
             self._file = path.open("xb")
         except FileExistsError as error:
-            raise MoorageError(
-                f"The recording {path} already exists. Use another name, or move the file."
-            ) from error
+            raise MoorageError(f"The recording {path} already exists. Use another name, or move the file.") from error
         except OSError as error:
             raise self._failed(error) from error
 

@@ -89,13 +89,9 @@ class Recording:
             else:
                 there[_identity(action.object)] = action.object
         if not begun:
-            raise MoorageError(
-                f"{self._path} has no changes after {format_time(self._since)}. Use an earlier time."
-            )
+            raise MoorageError(f"{self._path} has no changes after {format_time(self._since)}. Use an earlier time.")
 
-    def _lines(
-        self, after: float = -inf
-    ) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
+    def _lines(self, after: float = -inf) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
         """Yield the time of every line, or None if it cannot be read, and its action."""
         number = 0
         try:
@@ -104,10 +100,7 @@ class Recording:
                     if line.strip() and (found := self._line(number, line, after)) is not None:
                         yield found
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield (
-                None,
-                UnusableLine(f"{self._path} is truncated after line {number}: {error}; used up to there"),
-            )
+            yield (None, UnusableLine(f"{self._path} is truncated after line {number}: {error}; used up to there"))
         except OSError as error:
             raise MoorageError(f"Cannot read {self._path}: {error}") from error
 

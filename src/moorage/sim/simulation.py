@@ -63,9 +63,7 @@ class Simulation:
         self.workload = _workload(workload)
         self.configuration = _configuration(config, plugins)
         if self.configuration.config.extenders:
-            raise MoorageError(
-                "A simulation cannot call extenders. Remove `extenders` from a copy of the file."
-            )
+            raise MoorageError("A simulation cannot call extenders. Remove `extenders` from a copy of the file.")
         self.seed = self.workload.settings.seed if seed is None else seed
         self.name = name or (config.stem if isinstance(config, Path) else "default")
         self._settings = _until(self.workload.settings, until)
@@ -113,9 +111,7 @@ class Simulation:
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
-            cluster = SimulatedCluster(
-                clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods
-            )
+            cluster = SimulatedCluster(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
             tally = RunTally(clock, note, self._settings.attempts)
             records = AttemptRing(tally.attempted)
             engine = simulated_engine(self.configuration, cluster, self.seed, tally, records)
@@ -134,9 +130,7 @@ class Simulation:
         if loop.failures:
             raise BaseExceptionGroup("failures of background tasks", loop.failures)
         for kind, number in cluster.set_aside.items():
-            driver.problems.add(
-                f"{number} objects of the kind {kind} were ignored because no plugin reads them"
-            )
+            driver.problems.add(f"{number} objects of the kind {kind} were ignored because no plugin reads them")
         return RunResult(
             name=self.name,
             seed=self.seed,
@@ -157,8 +151,7 @@ def find_measure(reference: str) -> OwnMeasure:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise MoorageError(
-            f"measure {reference!r}: {error}; write module:function, and have the module's folder on the "
-            "import path"
+            f"measure {reference!r}: {error}; write module:function, and have the module's folder on the import path"
         ) from error
     if not callable(found):
         raise MoorageError(f"Measure {reference!r} is not a function; it must take a ClusterView.")
@@ -178,9 +171,7 @@ def _workload(given: Path | str | Workload) -> Workload:
     return read_scenario(given, "<scenario>", Path()) if isinstance(given, str) else given
 
 
-def _configuration(
-    given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]]
-) -> Configuration:
+def _configuration(given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]]) -> Configuration:
     match given:
         case Configuration():
             return given

@@ -40,9 +40,7 @@ class ColumnType:
 
 
 MEASURE = ColumnType(
-    "float64",
-    lambda value: "" if isnan(value) else f"{value:.9g}",
-    lambda text: float(text) if text else nan,
+    "float64", lambda value: "" if isnan(value) else f"{value:.9g}", lambda text: float(text) if text else nan
 )
 """A missing value is NaN in Python, empty in CSV and null in Parquet."""
 SECONDS = ColumnType("float64", "{:.6f}".format, float)

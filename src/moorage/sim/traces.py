@@ -129,9 +129,7 @@ class Trace:
             for number, row in enumerate(self._in_order(seed)):
                 yield number * pods.interval, row
             return
-        timed: Iterable[tuple[float, Row]] = (
-            (self._time(pods.arrival, row), row) for row in self._rows(self._path)
-        )
+        timed: Iterable[tuple[float, Row]] = ((self._time(pods.arrival, row), row) for row in self._rows(self._path))
         if pods.sort:
             timed = sorted(timed, key=lambda pair: pair[0])
         began = last = None
@@ -211,9 +209,7 @@ class Trace:
         except ValueError:
             pass
         if (found := parse_time(written)) is None:
-            raise FieldError(
-                f"{self._path}: {text}: {written!r} is not a time; write seconds or an RFC 3339 time"
-            )
+            raise FieldError(f"{self._path}: {text}: {written!r} is not a time; write seconds or an RFC 3339 time")
         return found
 
     def _map(self, texts: Texts, row: Row) -> dict[str, str]:

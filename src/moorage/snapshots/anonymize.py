@@ -102,9 +102,7 @@ def hash_names(objects: Objects, salt: str) -> tuple[Objects, dict[str, str]]:
     known = Copying(renamed, lambda key, text: renamed(text), dropped=frozenset(DROPPED))
     custom = Copying(renamed, lambda key, text: renamed(text), text=renamed)
     made = {
-        resource: items
-        if resource == CSI_DRIVERS
-        else (custom if resource.type is Unstructured else known).of(items)
+        resource: items if resource == CSI_DRIVERS else (custom if resource.type is Unstructured else known).of(items)
         for resource, items in objects.items()
     }
     return made, names

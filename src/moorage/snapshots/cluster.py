@@ -55,16 +55,12 @@ class ClusterObjects:
         """Return warnings about kinds that could not be read."""
         lines = []
         for resource, why in self.unread.items():
-            readers = [
-                cls.name for cls in configuration.plugins() if any(n.resource == resource for n in cls.needs)
-            ]
+            readers = [cls.name for cls in configuration.plugins() if any(n.resource == resource for n in cls.needs)]
             lines.append(f"{resource} could not be read ({why}): {', '.join(readers)} may answer wrongly")
         return lines
 
 
-async def read_cluster(
-    resources: Iterable[Resource], kubeconfig: str = "", context: str = ""
-) -> ClusterObjects:
+async def read_cluster(resources: Iterable[Resource], kubeconfig: str = "", context: str = "") -> ClusterObjects:
     """Connect with the credentials that `moorage run` would use, list, and disconnect."""
     credentials = await find(kubeconfig, context)
     client = connect(credentials, SystemClock(), user_agent=default_user_agent("read-cluster"))
@@ -74,9 +70,7 @@ async def read_cluster(
         await client.close()
 
 
-async def list_cluster(
-    client: ApiClient, resources: Iterable[Resource], namespace: str = "default"
-) -> ClusterObjects:
+async def list_cluster(client: ApiClient, resources: Iterable[Resource], namespace: str = "default") -> ClusterObjects:
     """List nodes, pods and the given kinds."""
     objects: dict[Resource, Sequence[Any]] = {}
     unserved, unread = [], {}

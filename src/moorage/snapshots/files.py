@@ -93,14 +93,11 @@ def pieces(
     """The text of a snapshot, object by object: as a whole it may be hundreds of megabytes. Hashing names
     takes all objects at once."""
     objects: Mapping[Resource, Iterable[Any]] = {
-        resource: (_plain(pruned(obj, annotations)) for obj in found)
-        for resource, found in cluster.objects.items()
+        resource: (_plain(pruned(obj, annotations)) for obj in found) for resource, found in cluster.objects.items()
     }
     namespace, unread = cluster.namespace, {str(kind): why for kind, why in cluster.unread.items()}
     if salt is not None:
-        objects, renamed = hash_names(
-            {kind: msgspec.to_builtins(list(items)) for kind, items in objects.items()}, salt
-        )
+        objects, renamed = hash_names({kind: msgspec.to_builtins(list(items)) for kind, items in objects.items()}, salt)
         namespace = renamed.get(namespace, namespace)
         unread = dict.fromkeys(unread, "not allowed")  # what the server said may name users
     about = About(taken, namespace, tuple(map(str, cluster.unserved)), unread, annotations)
@@ -231,14 +228,10 @@ def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
     try:
         if data.lstrip()[:1] != b"{":
             data = msgspec.json.encode(yaml_text.load(data, f"the snapshot {source}", max_bytes=MAX_BYTES))
-        found: dict[str, msgspec.Raw] = msgspec.json.decode(
-            with_current_prefix(data), type=dict[str, msgspec.Raw]
-        )
+        found: dict[str, msgspec.Raw] = msgspec.json.decode(with_current_prefix(data), type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
         why = " ".join(str(error).split())
-        raise MoorageError(
-            f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}"
-        ) from error
+        raise MoorageError(f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}") from error
     if FORMER_NAME in found:
         found.setdefault(MOORAGE, found.pop(FORMER_NAME))
     if not found.keys() & KEYS.keys():

@@ -32,9 +32,7 @@ def recount(table: NodeTable, pods: Iterable[PodEntry]) -> list[str]:
     return problems + _listing_problems(table)
 
 
-def compare(
-    table: NodeTable, cached: Mapping[str, PodEntry], nodes: Iterable[Node], pods: Iterable[Pod]
-) -> list[str]:
+def compare(table: NodeTable, cached: Mapping[str, PodEntry], nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
     """Return the differences between the cache and the objects that the API server lists."""
     known = {node.name: node for node in nodes}
     listed = {pod.uid: pod for pod in pods}

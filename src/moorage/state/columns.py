@@ -107,9 +107,7 @@ class ChangeLog:
         return read_only(self._versions)
 
     def grow(self, width: int) -> None:
-        self._versions = np.concatenate(
-            [self._versions, np.zeros(width - len(self._versions), dtype=np.int64)]
-        )
+        self._versions = np.concatenate([self._versions, np.zeros(width - len(self._versions), dtype=np.int64)])
         self._max_entries = max(_MIN_LOG_ENTRIES, 4 * width)
 
     def mark(self, row: int) -> None:
@@ -175,9 +173,7 @@ class DerivedColumns:
     Only changed rows are recomputed. Columns are bounded in bytes, and the least recently used ones go first.
     """
 
-    def __init__(
-        self, changes: ChangeLog, view: Callable[[IntArray], Nodes], views: Sequence[NodeView | None]
-    ) -> None:
+    def __init__(self, changes: ChangeLog, view: Callable[[IntArray], Nodes], views: Sequence[NodeView | None]) -> None:
         self._changes = changes
         self._view = view
         """Rows → the `Nodes` that `compute` receives."""
@@ -195,12 +191,7 @@ class DerivedColumns:
         return column.shown
 
     def get(
-        self,
-        key: Hashable,
-        table: ListedColumns,
-        width: int,
-        compute: Compute,
-        compute_row: ComputeRow | None = None,
+        self, key: Hashable, table: ListedColumns, width: int, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
         """Return the column after bringing it up to date."""
         column = self._columns.get(key)

@@ -269,8 +269,7 @@ _TermsByKey = dict[AffinityTerm | WeightedTerm, RowHeldTerm]
 
 
 class HeldTerms:
-    """The distinct terms of running pods. Implements `framework.indexes.AffinityTerms`; observes the
-    table."""
+    """The distinct terms of running pods. Implements `framework.indexes.AffinityTerms`; observes the table."""
 
     def __init__(self, table: RowTable) -> None:
         self._table = table
@@ -290,9 +289,7 @@ class HeldTerms:
         for held in self._lists:
             yield from held.values()
 
-    def matching(
-        self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
-    ) -> list[RowHeldTerm]:
+    def matching(self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]) -> list[RowHeldTerm]:
         found: list[RowHeldTerm] = []
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         for kind in kinds:
@@ -346,9 +343,7 @@ def _terms_of(entry: PodEntry) -> PodTerms:
     return entry.terms
 
 
-def lists_of(
-    terms: PodTerms,
-) -> tuple[tuple[TermKind, int, tuple[AffinityTerm | WeightedTerm, ...]], ...]:
+def lists_of(terms: PodTerms) -> tuple[tuple[TermKind, int, tuple[AffinityTerm | WeightedTerm, ...]], ...]:
     """Return the terms that a pod holds while it runs, each list with its kind and the sign of its weights.
 
     A list with an invalid selector is empty.

@@ -33,9 +33,7 @@ def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:
         found = extract(obj)
         return found if type(found) is tuple else list(found)  # most pods have no keys: ()
     except Exception as error:
-        _log.error(
-            "Index function failed; left the object out of the index", error=error, stack=True, object=obj.key
-        )
+        _log.error("Index function failed; left the object out of the index", error=error, stack=True, object=obj.key)
         return []
 
 

@@ -111,8 +111,7 @@ class PodLabelsIndex:
         return found, True
 
     def mark_vacant(self, entry: LabelSet) -> None:
-        """Keep an entry without pods for a while. The oldest one is dropped, and its counters are
-        notified."""
+        """Keep an entry without pods for a while. The oldest one is dropped, and its counters are notified."""
         self._vacant[entry] = None
         if len(self._vacant) > _MAX_VACANT:
             oldest = next(iter(self._vacant))
@@ -233,8 +232,7 @@ def _items(found: _Items[T] | None) -> Collection[T]:
 
 
 def _demands(selector: Selector) -> list[_LabelDemand]:
-    """Return the requirements of a selector that can find it; each one is sufficient. None means any
-    value."""
+    """Return the requirements of a selector that can find it; each one is sufficient. None means any value."""
     listed: list[_LabelDemand] = [
         (r.key, r.values) for r in selector.requirements if r.operator == IN and len(r.values) <= _MAX_VALUES
     ]

@@ -37,8 +37,7 @@ def _first_label(node: Node, keys: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeEpoch:
-    """Maps rows to node names for as long as the set of nodes does not change; all records of that time share
-    it."""
+    """Maps rows to node names for as long as the set of nodes does not change; all records of that time share it."""
 
     number: int
     names: Sequence[str]

@@ -45,17 +45,14 @@ class LiveNode(NodeView):
 
     __slots__ = ("nonzero_requested", "requested")
 
-    def __init__(
-        self, columns: NodeTable, row: int, node: Node, allocatable: Mapping[str, int], load: RowLoad
-    ) -> None:
+    def __init__(self, columns: NodeTable, row: int, node: Node, allocatable: Mapping[str, int], load: RowLoad) -> None:
         super().__init__(columns, row, node, allocatable)
         self.requested = load.requested  # type: ignore[misc]
         self.nonzero_requested = load.nonzero_requested  # type: ignore[misc]
 
 
 class NodeTable:
-    """All nodes and the pods that they run. Implements `framework.nodes.Columns`; its arrays are
-    read-only."""
+    """All nodes and the pods that they run. Implements `framework.nodes.Columns`; its arrays are read-only."""
 
     def __init__(self, width: int = _WIDTH) -> None:
         self.width = width
@@ -140,9 +137,7 @@ class NodeTable:
         found = self._by_node.current(key, self.width)
         return self._by_node.get(key, self, self.width, compute) if found is None else found
 
-    def row_column(
-        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
-    ) -> npt.NDArray[Any]:
+    def row_column(self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None) -> npt.NDArray[Any]:
         return self._by_row.get(key, self, self.width, compute, compute_row)
 
     def forget_derived(self) -> None:

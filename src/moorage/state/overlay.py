@@ -198,9 +198,7 @@ class Overlay:
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
         return self._base.node_column(key, compute)[self._index]
 
-    def row_column(
-        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
-    ) -> npt.NDArray[Any]:
+    def row_column(self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None) -> npt.NDArray[Any]:
         """Compute the column afresh: there are few rows, and some of them have changed."""
         if compute_row is not None and len(self._rows) <= _MAX_SINGLE_ROWS:
             return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])

@@ -188,8 +188,7 @@ _EMPTY = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0}
 
 
 class RowLoad:
-    """The pods of a row by UID and their sums, exact and never clamped. Implements
-    `framework.nodes.NodeLoad`."""
+    """The pods of a row by UID and their sums, exact and never clamped. Implements `framework.nodes.NodeLoad`."""
 
     __slots__ = ("_pods", "entries", "nonzero_requested", "nonzero_sums", "ranking", "requested", "sums")
 
@@ -286,15 +285,12 @@ class Observer(Protocol):
 
 
 class Observers:
-    """All observers of one table. `pods` and `nodes` iterate over the present pods and nodes with their
-    rows."""
+    """All observers of one table. `pods` and `nodes` iterate over the present pods and nodes with their rows."""
 
     __slots__ = ("_nodes", "all", "mark", "of_nodes", "pods")
 
     def __init__(
-        self,
-        pods: Callable[[], Iterable[tuple[int, PodEntry]]],
-        nodes: Callable[[], Iterable[tuple[int, Node]]],
+        self, pods: Callable[[], Iterable[tuple[int, PodEntry]]], nodes: Callable[[], Iterable[tuple[int, Node]]]
     ) -> None:
         self.pods = pods
         """Iterates over all present pods with their rows."""

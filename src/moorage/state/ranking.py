@@ -169,9 +169,7 @@ def _priorities(pods: LowerPods) -> IntArray:
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:
     """By importance; pods that are equally important keep their order."""
-    ranks: list[tuple[int, Any]] = [
-        (-(pod.spec.priority or 0), pod.status.start_time or "") for pod, _ in pods
-    ]
+    ranks: list[tuple[int, Any]] = [(-(pod.spec.priority or 0), pod.status.start_time or "") for pod, _ in pods]
     # Texts of the usual form sort as the times that they stand for, and parsing is what costs here.
     if not _canonical([text for _, text in ranks]):
         ranks = [(rank, start_of(pod)) for (rank, _), (pod, _) in zip(ranks, pods, strict=True)]

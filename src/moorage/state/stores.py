@@ -20,8 +20,7 @@ Watcher = Callable[[Any | None, Any | None], None]
 
 
 class ObjectStore:
-    """All objects of one kind, in the order in which they first appeared. Implements
-    `framework.handle.Lister`."""
+    """All objects of one kind, in the order in which they first appeared. Implements `framework.handle.Lister`."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource

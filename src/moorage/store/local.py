@@ -45,12 +45,7 @@ class Stream:
     """
 
     def __init__(
-        self,
-        resource: Resource,
-        subscription: Subscription,
-        clock: Clock,
-        effect: Effect,
-        timeout: float | None,
+        self, resource: Resource, subscription: Subscription, clock: Clock, effect: Effect, timeout: float | None
     ) -> None:
         self._resource = resource
         self._subscription = subscription
@@ -130,9 +125,7 @@ class LocalClient:
         def act() -> StoreListing:
             return self.store.list(resource, **options)
 
-        return _object_list(
-            resource, await self._call("list", resource, options.get("namespace", ""), "", act)
-        )
+        return _object_list(resource, await self._call("list", resource, options.get("namespace", ""), "", act))
 
     async def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
         timeout, namespace = options.pop("timeout", None), options.get("namespace", "")
@@ -154,9 +147,7 @@ class LocalClient:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
         return _record(
             resource,
-            await self._call(
-                "get", resource, namespace, name, lambda: self.store.get(resource, name, namespace)
-            ),
+            await self._call("get", resource, namespace, name, lambda: self.store.get(resource, name, namespace)),
         )
 
     async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
@@ -178,9 +169,7 @@ class LocalClient:
 
         return _record(resource, await self._call("replace", resource, namespace, name, act, subresource))
 
-    async def patch(
-        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any:
+    async def patch(self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]) -> Any:
         copied, namespace = copy_json(patch), options.get("namespace", "")
 
         def act() -> Stored:
@@ -208,19 +197,11 @@ class LocalClient:
         return len(cut)
 
     async def _call(
-        self,
-        verb: str,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        act: Callable[[], T],
-        subresource: str = "",
+        self, verb: str, resource: Resource, namespace: str, name: str, act: Callable[[], T], subresource: str = ""
     ) -> T:
         return await self._perform(self._sent(verb, resource, namespace, name, subresource), act)
 
-    def _sent(
-        self, verb: str, resource: Resource, namespace: str, name: str, subresource: str = ""
-    ) -> Effect:
+    def _sent(self, verb: str, resource: Resource, namespace: str, name: str, subresource: str = "") -> Effect:
         if self.faults is None:
             return _NOTHING
         key = "/".join(filter(None, (namespace, name)))

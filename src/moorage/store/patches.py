@@ -110,9 +110,7 @@ def _edit_map(value: Raw, step: str, rest: list[str], change: Callable[[Any], An
     return {**value, step: new}
 
 
-def _edit_list(
-    value: list[Any], step: str, rest: list[str], change: Callable[[Any], Any], insert: bool
-) -> list[Any]:
+def _edit_list(value: list[Any], step: str, rest: list[str], change: Callable[[Any], Any], insert: bool) -> list[Any]:
     inserting = insert and not rest
     index = _index(step, len(value), inserting)
     if inserting:

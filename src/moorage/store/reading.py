@@ -103,9 +103,7 @@ class Selection:
 
 
 @lru_cache(maxsize=1024)
-def select(
-    resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
-) -> Selection:
+def select(resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = "") -> Selection:
     """Parse both selectors. An invalid one raises BadRequest."""
     try:
         labels = parse_selector(label_selector)
@@ -286,9 +284,7 @@ class Subscription:
         if after:
             return StoreEvent(MODIFIED if before else ADDED, change.stored, change.version)
         if before:
-            return StoreEvent(
-                DELETED, change.stored if change.deleted else change.as_deselected(), change.version
-            )
+            return StoreEvent(DELETED, change.stored if change.deleted else change.as_deselected(), change.version)
         return None
 
     def _matches(self, stored: Stored) -> bool:

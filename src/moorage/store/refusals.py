@@ -28,9 +28,7 @@ def failure(
 ) -> ApiError:
     """The exception of one failed request. Its details name the resource's plural, or `kind` if given."""
     group, plural = (resource.group, resource.plural) if resource else ("", "")
-    details = StatusDetails(
-        name=name, group=group, kind=kind or plural, causes=causes, retry_after_seconds=retry_after
-    )
+    details = StatusDetails(name=name, group=group, kind=kind or plural, causes=causes, retry_after_seconds=retry_after)
     return from_status(
         ApiStatus(
             api_version="v1",
@@ -76,9 +74,7 @@ def uid_mismatch(resource: Resource, namespace: str, name: str, wanted: str, fou
 
 def version_mismatch(resource: Resource, namespace: str, name: str, wanted: str, found: str) -> ApiError:
     """The storage layer's refusal of a resourceVersion precondition on a write."""
-    return conflict(
-        resource, name, _precondition(resource, namespace, name, "ResourceVersion", wanted, found)
-    )
+    return conflict(resource, name, _precondition(resource, namespace, name, "ResourceVersion", wanted, found))
 
 
 def _precondition(resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str) -> str:

@@ -73,9 +73,7 @@ class LenientRules:
         if not raw["metadata"].get("name"):
             problem = "Required value: name or generateName is required"
             raise refusals.invalid(resource, "", "metadata.name", problem)
-        return fill_in(
-            resource, raw, lambda: cluster.every(resources.PRIORITY_CLASSES), keep_status=keep_status
-        )
+        return fill_in(resource, raw, lambda: cluster.every(resources.PRIORITY_CLASSES), keep_status=keep_status)
 
     def updated(self, current: Stored, raw: Raw, subresource: str, cluster: StoreCluster) -> Raw:
         if current.resource == resources.PODS and subresource != "status":
@@ -140,9 +138,7 @@ def _fill_in_container(container: Raw, spec: Raw) -> Raw:
         filled = {**resources_, "requests": {**limits, **requests}}
         container = {**container, "resources": filled}
     if spec.get("hostNetwork") and container.get("ports"):
-        ports = [
-            {**port, "hostPort": port.get("hostPort") or port["containerPort"]} for port in container["ports"]
-        ]
+        ports = [{**port, "hostPort": port.get("hostPort") or port["containerPort"]} for port in container["ports"]]
         container = {**container, "ports": ports}
     return container
 
@@ -176,9 +172,7 @@ def with_label_keys(affinity: Raw, labels: dict[str, str]) -> Raw:
     filled = dict(affinity)
     for kind in ("podAffinity", "podAntiAffinity"):
         if filled.get(kind):
-            filled[kind] = {
-                mode: [with_keys_of_term(t, labels) for t in terms] for mode, terms in filled[kind].items()
-            }
+            filled[kind] = {mode: [with_keys_of_term(t, labels) for t in terms] for mode, terms in filled[kind].items()}
     return filled
 
 

@@ -178,9 +178,7 @@ def _type(text: str, package: str) -> Type:
 
 _STRING = Plain("string")
 TYPE_FIELDS = {
-    "apiVersion": Field(
-        "apiVersion", _STRING, description="The group and version of this form of the object."
-    ),
+    "apiVersion": Field("apiVersion", _STRING, description="The group and version of this form of the object."),
     "kind": Field("kind", _STRING, description="What the object is."),
 }
 """The fields that kinds have besides their own."""

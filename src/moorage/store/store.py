@@ -157,12 +157,7 @@ class Store:
         if send_initial_events:
             initial.append(StoreEvent(BOOKMARK, None, since, initial_events_end=True))
         return Subscription(
-            table,
-            selection,
-            since=since,
-            initial=initial,
-            buffer=buffer,
-            current=lambda: self.durable_version,
+            table, selection, since=since, initial=initial, buffer=buffer, current=lambda: self.durable_version
         )
 
     # Writing
@@ -185,9 +180,7 @@ class Store:
         table.objects[key_of(raw)] = Stored(table.resource, raw, int(raw["metadata"]["resourceVersion"]))
         self._namer.keep(raw["metadata"]["uid"])
 
-    def replace(
-        self, resource: Resource, raw: Raw, *, subresource: str = "", dry_run: bool = False
-    ) -> Stored:
+    def replace(self, resource: Resource, raw: Raw, *, subresource: str = "", dry_run: bool = False) -> Stored:
         """As PUT: a resourceVersion or uid in the object must be the current one."""
         meta = metadata_of(raw)
         current = self.get(resource, meta.get("name") or "", meta.get("namespace") or "")
@@ -206,9 +199,7 @@ class Store:
     ) -> Stored:
         """As PATCH: a resourceVersion or uid that the patch sets must be the current one."""
         current = self.get(resource, name, namespace)
-        return self._update(
-            current, apply_patch(resource, current.raw, patch, patch_type), subresource, dry_run
-        )
+        return self._update(current, apply_patch(resource, current.raw, patch, patch_type), subresource, dry_run)
 
     def delete(
         self,
@@ -234,9 +225,7 @@ class Store:
         """What a kubelet does when a terminating pod has stopped."""
         return self.delete(resources.PODS, name, namespace=namespace, uid=uid, grace_period=0)
 
-    def bind(
-        self, name: str, namespace: str, node: str, *, uid: str = "", resource_version: str = ""
-    ) -> Stored:
+    def bind(self, name: str, namespace: str, node: str, *, uid: str = "", resource_version: str = "") -> Stored:
         """As POST pods/<name>/binding."""
         if not node:
             raise refusals.invalid(resources.PODS, name, "target.name", "Required value")

@@ -162,9 +162,7 @@ def _check_target(current: Stored, uid: str, resource_version: str) -> None:
     if uid and uid != current.uid:
         raise refusals.uid_mismatch(resources.PODS, *current.key, uid, current.uid)
     if resource_version and resource_version != current.resource_version:
-        raise refusals.version_mismatch(
-            resources.PODS, *current.key, resource_version, current.resource_version
-        )
+        raise refusals.version_mismatch(resources.PODS, *current.key, resource_version, current.resource_version)
 
 
 def _check_bindable(current: Stored) -> None:

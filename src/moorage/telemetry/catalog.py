@@ -18,8 +18,7 @@ REST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class MetricCatalog:
-    """The metrics of one scheduler. Nothing is global, so two schedulers in one process have separate
-    metrics."""
+    """The metrics of one scheduler. Nothing is global, so two schedulers in one process have separate metrics."""
 
     def __init__(self) -> None:
         self._scheduling()
@@ -46,9 +45,7 @@ class MetricCatalog:
             bounds=ATTEMPT,
         )
         self.algorithm_seconds = Histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "[ALPHA] Duration of choosing a node.",
-            bounds=ATTEMPT,
+            "scheduler_scheduling_algorithm_duration_seconds", "[ALPHA] Duration of choosing a node.", bounds=ATTEMPT
         )
         self.point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
@@ -125,18 +122,14 @@ class MetricCatalog:
         self.cache_size = Gauge(
             "scheduler_cache_size", "[ALPHA] Number of nodes, pods and assumed pods in the cache.", ("type",)
         )
-        self.goroutines = Gauge(
-            "scheduler_goroutines", "[BETA] Number of running tasks, by operation.", ("operation",)
-        )
+        self.goroutines = Gauge("scheduler_goroutines", "[BETA] Number of running tasks, by operation.", ("operation",))
 
     def _preempting(self) -> None:
         self.preemptions = LabelCounter(
             "scheduler_preemption_attempts_total", "[STABLE] Number of attempts that ran preemption."
         )
         self.victims = Histogram(
-            "scheduler_preemption_victims",
-            "[STABLE] Number of victims of a preemption.",
-            bounds=exponential(1, 2, 7),
+            "scheduler_preemption_victims", "[STABLE] Number of victims of a preemption.", bounds=exponential(1, 2, 7)
         )
         self.preemption_seconds = Histogram(
             "scheduler_preemption_goroutines_duration_seconds",
@@ -159,9 +152,7 @@ class MetricCatalog:
 
     def _talking(self) -> None:
         self.leader = Gauge(
-            "leader_election_master_status",
-            "[ALPHA] 1 if this process is the leader, otherwise 0.",
-            ("name",),
+            "leader_election_master_status", "[ALPHA] 1 if this process is the leader, otherwise 0.", ("name",)
         )
         self.slow_path = LabelCounter(
             "leader_election_slowpath_total",
@@ -206,9 +197,7 @@ class MetricCatalog:
             ),
         )
         self.features = Gauge(
-            "kubernetes_feature_enabled",
-            "[BETA] 1 if a feature gate is enabled, otherwise 0.",
-            ("name", "stage"),
+            "kubernetes_feature_enabled", "[BETA] 1 if a feature gate is enabled, otherwise 0.", ("name", "stage")
         )
 
     def _own(self) -> None:
@@ -223,8 +212,7 @@ class MetricCatalog:
             ("kind",),
         )
         self.comparisons = LabelCounter(
-            "moorage_comparer_rounds_total",
-            "Number of complete comparisons of cache and queue with the API server.",
+            "moorage_comparer_rounds_total", "Number of complete comparisons of cache and queue with the API server."
         )
         self.corrections = LabelCounter(
             "moorage_cache_corrections_total",
@@ -268,9 +256,7 @@ class MetricCatalog:
             bounds=REST,
         )
         self.plugin_failures = LabelCounter(
-            "moorage_plugin_failures_total",
-            "Number of exceptions and invalid results of plugins.",
-            ("plugin", "point"),
+            "moorage_plugin_failures_total", "Number of exceptions and invalid results of plugins.", ("plugin", "point")
         )
         self.plugin_run_failures = LabelCounter(
             "moorage_plugin_run_failures_total",

@@ -86,8 +86,7 @@ class _Values(Family):
             self.child()
 
     def child(self, *values: str) -> Value:
-        """Return the child with these label values, creating it on first use. Keep it where it is used
-        often."""
+        """Return the child with these label values, creating it on first use. Keep it where it is used often."""
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):

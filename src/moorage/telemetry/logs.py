@@ -58,24 +58,20 @@ class Log:
     def error(
         self, message: str, /, error: BaseException | str | None = None, stack: bool = False, **values: object
     ) -> None:
-        """Log an error. `stack` adds the traceback of `error`; use it for bugs, not for an unavailable
-        server."""
+        """Log an error. `stack` adds the traceback of `error`; use it for bugs, not for an unavailable server."""
         if not self._enabled(logging.ERROR):
             return
         trace = error if stack and isinstance(error, BaseException) else None
         shown = values if error is None else {ERR: error, **values}
         self._write(logging.ERROR, message, shown, trace)
 
-    def _write(
-        self, level: int, message: str, values: dict[str, Any], trace: BaseException | None = None
-    ) -> None:
+    def _write(self, level: int, message: str, values: dict[str, Any], trace: BaseException | None = None) -> None:
         # Level 3: past this function and the method, at the line that logs.
         self._logger.log(level, message, extra={VALUES: values}, exc_info=trace, stacklevel=3)
 
 
 def get(name: str) -> Log:
-    """Return the logger of a module or plugin. Names outside Moorage are placed below it to share its
-    verbosity."""
+    """Return the logger of a module or plugin. Names outside Moorage are placed below it to share its verbosity."""
     inside = name == ROOT or name.startswith(f"{ROOT}.")
     return Log(logging.getLogger(name if inside else f"{ROOT}.{name}"))
 
@@ -120,8 +116,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 class Throttle:
-    """Admits `burst` calls per period of `seconds`. A period starts with its first call. `now` is
-    monotonic."""
+    """Admits `burst` calls per period of `seconds`. A period starts with its first call. `now` is monotonic."""
 
     __slots__ = ("_admitted", "_burst", "_now", "_period", "_since", "_suppressed")
 
@@ -176,8 +171,7 @@ class _Lines(logging.Formatter):
 
 
 class TextLines(_Lines):
-    """Formats `I0731 09:14:44.663787       1 cycle.py:80] "Attempting to schedule pod" pod="default/x"`, in
-    UTC."""
+    """Formats `I0731 09:14:44.663787       1 cycle.py:80] "Attempting to schedule pod" pod="default/x"`, in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(self._time(record), UTC)
@@ -193,8 +187,7 @@ class TextLines(_Lines):
 
 
 class JsonLines(_Lines):
-    """Formats one JSON object per line: ts (epoch seconds), level, caller, v (info only), msg, then the
-    pairs."""
+    """Formats one JSON object per line: ts (epoch seconds), level, caller, v (info only), msg, then the pairs."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {

@@ -46,8 +46,7 @@ class SchedulerMetrics(MetricCatalog):
         self.incoming.read_from(lambda: list(self._incoming.items()))
 
     def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
-        """Return the meter of a profile. `filters` and `scores` are the plugins whose evaluations are
-        counted."""
+        """Return the meter of a profile. `filters` and `scores` are the plugins whose evaluations are counted."""
         if (known := self.profiles.get(name)) is not None:
             self._past.update(dict(known.evaluations()))
         self.profiles[name] = made = self.make_meter(self, name, filters, scores)
@@ -165,8 +164,7 @@ class ProfileMeter:
         self.metrics.attempt_seconds.child(result, self.name).observe(seconds)
 
     def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
-        """Yield the plugins, timing each until the next one is requested. A plugin that ends the loop is not
-        timed."""
+        """Yield the plugins, timing each until the next one is requested. A plugin that ends the loop is not timed."""
         buckets_of, began = self._timed.setdefault(point, {}), self._now()
         for plugin in plugins:
             yield plugin

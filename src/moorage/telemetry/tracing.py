@@ -120,24 +120,18 @@ class TracedMeter(ProfileMeter):
         return now
 
 
-def from_environment(
-    environ: Mapping[str, str], now: Callable[[], float], wall: Callable[[], float]
-) -> Tracing | None:
+def from_environment(environ: Mapping[str, str], now: Callable[[], float], wall: Callable[[], float]) -> Tracing | None:
     """Return tracing as the OTEL_* variables request, or None if they do not or the extra is missing."""
     exporter = environ.get("OTEL_TRACES_EXPORTER") or ("otlp" if any(map(environ.get, ENDPOINTS)) else "none")
     if exporter == "none" or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if exporter not in EXPORTERS:
-        _log.warning(
-            "Traces are disabled: OTEL_TRACES_EXPORTER must be otlp, console or none", found=exporter
-        )
+        _log.warning("Traces are disabled: OTEL_TRACES_EXPORTER must be otlp, console or none", found=exporter)
         return None
     try:
         return Tracing(_provider(exporter, environ), now, wall)
     except ImportError as error:
-        _log.warning(
-            "Traces are disabled: run pip install 'moorage[otel]'", missing=error.name, exporter=exporter
-        )
+        _log.warning("Traces are disabled: run pip install 'moorage[otel]'", missing=error.name, exporter=exporter)
         return None
 
 
@@ -145,8 +139,7 @@ EXPORTERS = ("otlp", "console")
 
 
 def _provider(exporter: str, environ: Mapping[str, str]) -> Any:
-    """Build the provider. The SDK itself reads the other variables: endpoint, headers, sampler, batches,
-    resource."""
+    """Build the provider. The SDK itself reads the other variables: endpoint, headers, sampler, batches, resource."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider

@@ -44,13 +44,7 @@ from moorage.api.pod import (
     Volume,
 )
 from moorage.api.quantity import Quantity
-from moorage.api.scheduling import (
-    GangSchedulingPolicy,
-    PodGroup,
-    PodGroupSchedulingPolicy,
-    PodGroupSpec,
-    PriorityClass,
-)
+from moorage.api.scheduling import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec, PriorityClass
 from moorage.api.taints import Taint, Toleration
 from moorage.api.workloads import (
     PodDisruptionBudget,
@@ -108,11 +102,7 @@ def make_pod(
         "volumes": (*map(_claim_volume, claims), *volumes),
         **_taken(PodSpec, given),
     }
-    status = {
-        "phase": "Running" if node else "Pending",
-        "nominated_node_name": nominated,
-        **_taken(PodStatus, given),
-    }
+    status = {"phase": "Running" if node else "Pending", "nominated_node_name": nominated, **_taken(PodStatus, given)}
     owners = (_owner(owner, namespace),) if owner is not None else ()
     metadata = {"owner_references": owners, "annotations": None, **_taken(ObjectMeta, given)}
     if given:
@@ -188,15 +178,9 @@ def _split_taint(text: str) -> tuple[str, str | None, str]:
 
 
 def spread_over(
-    key: str,
-    labels: Mapping[str, str] | LabelSelector,
-    *,
-    max_skew: int = 1,
-    soft: bool = False,
-    **extra: Any,
+    key: str, labels: Mapping[str, str] | LabelSelector, *, max_skew: int = 1, soft: bool = False, **extra: Any
 ) -> TopologySpreadConstraint:
-    """Build a spread constraint; `soft` makes it a preference. `extra` are other attributes, such as
-    `min_domains`."""
+    """Build a spread constraint; `soft` makes it a preference. `extra` are other attributes, such as `min_domains`."""
     return TopologySpreadConstraint(
         topology_key=key,
         label_selector=_selector(labels),
@@ -219,8 +203,7 @@ def _spread(
 def nodes_with(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
     """Select the nodes that have each label with one of its values."""
     expressions = (
-        NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
-        for key, values in labels.items()
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(values)) for key, values in labels.items()
     )
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(expressions)),))
 
@@ -311,12 +294,9 @@ def make_node(
     return Node(
         api_version="v1",
         kind="Node",
-        metadata=make_metadata(
-            "Node", name, "", {**given, **(labels or {})}, annotations=annotations, uid=uid
-        ),
+        metadata=make_metadata("Node", name, "", {**given, **(labels or {})}, annotations=annotations, uid=uid),
         spec=NodeSpec(
-            unschedulable=unschedulable,
-            taints=tuple(t if isinstance(t, Taint) else taint(t) for t in taints),
+            unschedulable=unschedulable, taints=tuple(t if isinstance(t, Taint) else taint(t) for t in taints)
         ),
         status=NodeStatus(**{**status, **status_extra}),
     )
@@ -331,8 +311,7 @@ def make_nodes(count: int, prefix: str = "node", *, zones: Sequence[str] = (), *
 
 
 def make_namespace(name: str = "default", labels: Mapping[str, str] | None = None) -> Namespace:
-    """Build a namespace. Pods may use a namespace that does not exist; plugins that read namespaces do not
-    see it."""
+    """Build a namespace. Pods may use a namespace that does not exist; plugins that read namespaces do not see it."""
     named = {"kubernetes.io/metadata.name": name, **(labels or {})}
     return Namespace(
         api_version="v1",
@@ -363,11 +342,8 @@ def make_pdb(
     )
 
 
-def make_priority_class(
-    name: str, value: int, *, default: bool = False, preempts: bool = True
-) -> PriorityClass:
-    """Build a priority class. Set the priority of pods with `make_pod(priority=…)`; there is no admission
-    here."""
+def make_priority_class(name: str, value: int, *, default: bool = False, preempts: bool = True) -> PriorityClass:
+    """Build a priority class. Set the priority of pods with `make_pod(priority=…)`; there is no admission here."""
     return PriorityClass(
         api_version="scheduling.k8s.io/v1",
         kind="PriorityClass",

@@ -132,8 +132,7 @@ def differences(reused: Attempt, fresh: Attempt) -> Iterator[str]:
     if reused.node != fresh.node:
         suspects = ", ".join(_scored_differently(reused, fresh)) or "the plugins that score"
         yield (
-            f"reused answers choose node {reused.node}, fresh ones {fresh.node}; "
-            f"check sign() and reads() of {suspects}"
+            f"reused answers choose node {reused.node}, fresh ones {fresh.node}; check sign() and reads() of {suspects}"
         )
 
 
@@ -148,8 +147,6 @@ def _scored_differently(reused: Attempt, fresh: Attempt) -> Iterator[str]:
         return
     for column in fresh.board.columns:
         if column.step.name in kept:
-            before, now = (
-                np.broadcast_to(raw, len(fresh.ok)) for raw in (kept[column.step.name], column.raw)
-            )
+            before, now = (np.broadcast_to(raw, len(fresh.ok)) for raw in (kept[column.step.name], column.raw))
             if (before != now)[fresh.ok].any():
                 yield column.step.name

@@ -124,9 +124,7 @@ class Cluster:
                 return self.loop.run_until_complete(coro)
         except NeverReturns as error:
             allow = "Cluster(hook_limit=…) allows more"
-            raise AssertionError(
-                f"{error} (seed {self.seed}; the stack above shows where; {allow})"
-            ) from error
+            raise AssertionError(f"{error} (seed {self.seed}; the stack above shows where; {allow})") from error
 
     def _refuse_circles(self) -> None:
         refuse_circles(self.scheduler.records, self.clock)
@@ -202,14 +200,10 @@ class Cluster:
             "uses it, and enable that plugin"
         )
 
-    def patch(
-        self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any
-    ) -> Any:
+    def patch(self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any) -> Any:
         """Apply a merge patch; use `subresource="status"` for the status."""
         kind = options.pop("patch_type", PatchType.MERGE)
-        return self.run(
-            self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options)
-        )
+        return self.run(self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options))
 
     def label_node(self, name: str, **labels: str | None) -> None:
         """Set labels of a node; None removes a label."""
@@ -255,9 +249,7 @@ class Cluster:
     def events(self, name: str = "", reason: str = "") -> list[Event]:
         """Return the events about objects of that name, oldest first."""
         found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
-        return [
-            e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)
-        ]
+        return [e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)]
 
     def record(self, name: str, namespace: str = "default") -> DecisionRecord:
         """Return the newest decision record of a pod."""
@@ -267,8 +259,7 @@ class Cluster:
         return record
 
     def details(self, plugin: str, name: str, node: str, namespace: str = "default") -> list[Detail]:
-        """Run PreFilter and `explain` of a plugin for a pod, and return the details for a node that it
-        refuses."""
+        """Run PreFilter and `explain` of a plugin for a pod, and return the details for a node that it refuses."""
         pod, engine = self._existing(name, namespace), self.scheduler.engine
         found, nodes = engine.profiles[pod.scheduler_name].plugins.get(plugin), engine.services.nodes()
         if not isinstance(found, ExplainingPlugin):

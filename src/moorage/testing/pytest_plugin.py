@@ -15,8 +15,7 @@ from moorage.testing.cluster import Cluster
 
 @pytest.fixture
 def moorage_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
-    """Return a factory with the arguments of `moorage.testing.Cluster`. Every cluster is closed after the
-    test."""
+    """Return a factory with the arguments of `moorage.testing.Cluster`. Every cluster is closed after the test."""
     made: list[Cluster] = []
 
     def make(**options: object) -> Cluster:

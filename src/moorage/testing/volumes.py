@@ -39,8 +39,7 @@ def make_pvc(
     access_modes: Sequence[str] = ("ReadWriteOnce",),
     annotations: Mapping[str, str] | None = None,
 ) -> PersistentVolumeClaim:
-    """Build a volume claim, bound if it names a volume. A storage class of None stands for the default
-    class."""
+    """Build a volume claim, bound if it names a volume. A storage class of None stands for the default class."""
     if volume:
         # Volume controllers mark a complete binding so; schedulers take a claim without it as half bound.
         annotations = {"pv.kubernetes.io/bind-completed": "yes", **(annotations or {})}
@@ -74,9 +73,7 @@ def make_pv(
     `driver` is its CSI driver, and `spec_extra` are other attributes of PersistentVolumeSpec."""
     reference = None
     if claim is not None:
-        reference = ObjectReference(
-            kind=claim.kind, namespace=claim.namespace, name=claim.name, uid=claim.uid
-        )
+        reference = ObjectReference(kind=claim.kind, namespace=claim.namespace, name=claim.name, uid=claim.uid)
     return PersistentVolume(
         api_version="v1",
         kind="PersistentVolume",
@@ -112,9 +109,7 @@ def make_csi_node(name: str = "node", limits: Mapping[str, int | None] | None = 
     """Build the CSINode of a node: the number of volumes that each driver can attach; None for no limit."""
     drivers = tuple(
         CSINodeDriver(
-            name=driver,
-            node_id=name,
-            allocatable=VolumeNodeResources(count=count) if count is not None else None,
+            name=driver, node_id=name, allocatable=VolumeNodeResources(count=count) if count is not None else None
         )
         for driver, count in (limits or {}).items()
     )

@@ -88,9 +88,7 @@ class EmbeddedCluster:
 
     async def _schedule(self, host: SchedulerHost, configuration: Configuration, port: int) -> None:
         plan = self._plan
-        self.scheduler = host.make_scheduler(
-            self.connect(), configuration, plan.source, flush_after=plan.flush_after
-        )
+        self.scheduler = host.make_scheduler(self.connect(), configuration, plan.source, flush_after=plan.flush_after)
         self._serve(host, port)
         host.watch()
         if self._until_signal:
@@ -107,9 +105,7 @@ class EmbeddedCluster:
         tokens."""
         health = Health(dict.fromkeys(ENDPOINTS, (PING, loop_check(host.heart))))
         pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
-        options = ServingOptions(
-            port=min(port + 1, 65535), skip_client_ca_lookup=True, configuration_changes=True
-        )
+        options = ServingOptions(port=min(port + 1, 65535), skip_client_ca_lookup=True, configuration_changes=True)
         credentials = self._credentials()
         try:
             host.serve(options, health, credentials, credentials, pair=pair)
@@ -129,10 +125,7 @@ class EmbeddedCluster:
 
     def _credentials(self) -> Credentials:
         return Credentials(
-            server=self.ready.server,
-            source="moorage up",
-            ca=Pem(data=self.ready.ca.encode()),
-            token=self.ready.token,
+            server=self.ready.server, source="moorage up", ca=Pem(data=self.ready.ca.encode()), token=self.ready.token
         )
 
     async def stop(self) -> None:
@@ -169,11 +162,7 @@ class EmbeddedCluster:
         if self.scheduler is None:
             return PodCounts(nodes=self.ready.nodes)
         engine = self.scheduler.engine
-        return PodCounts(
-            nodes=len(engine.cache.table.nodes()),
-            bound=len(engine.cache),
-            pending=len(engine.queue),
-        )
+        return PodCounts(nodes=len(engine.cache.table.nodes()), bound=len(engine.cache), pending=len(engine.queue))
 
     def greeting(self) -> Iterator[str]:
         """Yield what happened, and what to type next."""
@@ -209,11 +198,7 @@ class EmbeddedCluster:
 
     def farewell(self) -> str:
         kept = self._plan.orders.data_dir
-        return (
-            f"The cluster is kept in {kept}."
-            if kept
-            else "The cluster is deleted. Use --data-dir to keep one."
-        )
+        return f"The cluster is kept in {kept}." if kept else "The cluster is deleted. Use --data-dir to keep one."
 
     async def __aenter__(self) -> EmbeddedCluster:
         await self.start()

@@ -58,9 +58,7 @@ class ClusterPlan:
     ) -> ClusterPlan:
         """Read the files. A MoorageError or ConfigError names the file and its mistakes."""
         if nodes is not None and cluster is not None:
-            raise MoorageError(
-                "--nodes and --cluster exclude each other: put the count into the file's pools"
-            )
+            raise MoorageError("--nodes and --cluster exclude each other: put the count into the file's pools")
         if config is not None and not scheduler:
             raise MoorageError("--config and --no-scheduler exclude each other: drop one")
         chosen = pools.read(cluster) if cluster is not None else None

@@ -1,5 +1,4 @@
-"""Loads objects into the embedded cluster: manifests as kubectl applies them, and snapshots with UIDs and
-status."""
+"""Loads objects into the embedded cluster: manifests as kubectl applies them, and snapshots with UIDs and status."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class SnapshotLoader:
 
     def warnings(self) -> list[str]:
         lines = [
-            f"{len(found)} {kind} were not loaded, for example {found[0]}"
-            for kind, found in self._refused.items()
+            f"{len(found)} {kind} were not loaded, for example {found[0]}" for kind, found in self._refused.items()
         ]
         if self._unknown:
             kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(self._unknown.items()))

@@ -18,13 +18,7 @@ from moorage.api.pod import Pod
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, PODS, node_allocatable
 from moorage.api.resources import Unstructured
 from moorage.contrib.topology_match.placement import ATTRIBUTE, fingerprint, pinned
-from moorage.contrib.topology_match.topology import (
-    CONTAINER,
-    NODE_RESOURCE_TOPOLOGIES,
-    POLICY,
-    SCOPE,
-    SINGLE_NUMA_NODE,
-)
+from moorage.contrib.topology_match.topology import CONTAINER, NODE_RESOURCE_TOPOLOGIES, POLICY, SCOPE, SINGLE_NUMA_NODE
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Caches
 from moorage.embedded.controllers.kinds import node_name, phase

@@ -125,8 +125,7 @@ class ServerProcess:
 
 
 async def spawn(module: str, *sockets: int) -> Process:
-    """Start a child that runs a module and inherits these sockets. It ends when its standard input is
-    closed."""
+    """Start a child that runs a module and inherits these sockets. It ends when its standard input is closed."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-I" if sys.flags.isolated else "-P",  # nothing is imported from the current folder
@@ -151,9 +150,7 @@ async def _conversation(process: Process, orders: Orders) -> Ready:
     line = await process.stdout.readline()
     if not line:
         code = await process.wait()
-        raise MoorageError(
-            f"the API server ended with exit code {code} before it was ready; see its log above"
-        )
+        raise MoorageError(f"the API server ended with exit code {code} before it was ready; see its log above")
     answer: Answer = msgspec.json.decode(line, type=Answer)
     if isinstance(answer, Refused):
         raise (PortInUse if answer.port_in_use else MoorageError)(answer.error)

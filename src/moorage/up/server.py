@@ -65,19 +65,13 @@ class EmbeddedServer:
         self._authority = Authority.new(self._clock.wall())
         self._client = LocalClient(self.store, self._clock)
         self._controllers = ControllerManager(self._client, self._clock, self._random, CONTROLLERS)
-        self._kubelets = Kubelets(
-            self._client, self._clock, self._random, kubelet, caches=self._controllers.caches
-        )
+        self._kubelets = Kubelets(self._client, self._clock, self._random, kubelet, caches=self._controllers.caches)
         self._publisher = (
-            TopologyPublisher(self._controllers.caches, self._client, self._clock, orders.numa)
-            if orders.numa
-            else None
+            TopologyPublisher(self._controllers.caches, self._client, self._clock, orders.numa) if orders.numa else None
         )
         self.catalog = built_in_catalog()
         self.app = self._application()
-        self._http = HttpServer(
-            self.app, host=orders.host, port=orders.port, tls=self._authority.server_context()
-        )
+        self._http = HttpServer(self.app, host=orders.host, port=orders.port, tls=self._authority.server_context())
         self._registrar: Registrar | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -85,9 +79,7 @@ class EmbeddedServer:
         signer = TokenSigner(secrets.token_bytes(32), self._clock.wall)
 
         def user_of(token: str) -> User | None:
-            return (
-                ADMIN if secrets.compare_digest(token.encode(), self._token.encode()) else signer.user(token)
-            )
+            return ADMIN if secrets.compare_digest(token.encode(), self._token.encode()) else signer.user(token)
 
         return ApiServer(
             self.store,

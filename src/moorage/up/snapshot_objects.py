@@ -38,9 +38,7 @@ SYSTEM = "system-"
 
 def read(path: Path) -> list[Raw]:
     """Return the objects in the order of their creation. A MoorageError says what is wrong with the file."""
-    given = {
-        resource: [_identified(resource, obj) for obj in items] for resource, items in snapshots.raw(path)
-    }
+    given = {resource: [_identified(resource, obj) for obj in items] for resource, items in snapshots.raw(path)}
     there = {obj["metadata"]["uid"] for items in given.values() for obj in items}
     objects = {resource: [_owned(obj, there) for obj in items] for resource, items in given.items()}
     pods, classes = _with_classes(objects.get(PODS, []), objects.get(PRIORITY_CLASSES, []))

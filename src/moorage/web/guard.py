@@ -145,9 +145,8 @@ class _Page:
 
 
 def policy(nonce: str) -> str:
-    """Return a Content-Security-Policy: everything from this server, no inline handlers, no frames. Vue
-    compiles templates in the browser, which needs `unsafe-eval`; Quasar and ECharts set styles on
-    elements."""
+    """Return a Content-Security-Policy: everything from this server, no inline handlers, no frames. Vue compiles
+    templates in the browser, which needs `unsafe-eval`; Quasar and ECharts set styles on elements."""
     return (
         f"default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; "
         "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "

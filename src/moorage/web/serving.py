@@ -26,13 +26,7 @@ from moorage.web.pages.objects_page import ObjectsPage
 from moorage.web.pages.pod_page import PodPage
 from moorage.web.pages.queue_page import QueuePage
 from moorage.web.pages.what_if_page import WhatIfPage
-from moorage.web.source import (
-    ClusterSource,
-    ConfiguredSource,
-    ObjectsSource,
-    ResultsSource,
-    WhatIfSource,
-)
+from moorage.web.source import ClusterSource, ConfiguredSource, ObjectsSource, ResultsSource, WhatIfSource
 
 STOP_SECONDS = 2
 
@@ -50,11 +44,7 @@ async def serve(
     gc.freeze()
     guard = UiGuard(_application(source), listening.getsockname()[1], token)
     config = uvicorn.Config(
-        guard,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-        server_header=False,
+        guard, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_SECONDS, server_header=False
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     server = uvicorn.Server(config)

@@ -172,8 +172,7 @@ class ObjectsSource(Protocol):
         ...
 
     async def objects(self, kind: str, search: str) -> Json:
-        """Return `columns` as in kubectl, `rows` with `metadata` and `cells`, and whether there are
-        `more`."""
+        """Return `columns` as in kubectl, `rows` with `metadata` and `cells`, and whether there are `more`."""
         ...
 
     async def object_text(self, kind: str, namespace: str, name: str) -> str:

@@ -14,9 +14,7 @@ from tests.contrib.configs import enabling
 CONFIG = enabling("CapacityScheduling", without=("DefaultPreemption",))
 
 
-def quota(
-    namespace: str, least: Any = None, most: Any = None, name: str = "q", parent: str = ""
-) -> dict[str, Any]:
+def quota(namespace: str, least: Any = None, most: Any = None, name: str = "q", parent: str = "") -> dict[str, Any]:
     """An ElasticQuota with this min and max; a bare number is meant to be cpus."""
     spec = {key: cpu(value) for key, value in (("min", least), ("max", most)) if value is not None}
     header = {"apiVersion": ELASTICQUOTAS.api_version, "kind": ELASTICQUOTAS.kind}

@@ -63,9 +63,7 @@ def test_quotas_in_a_circle_have_no_parent_and_those_below_them_have():
     [(10, (3, 4), 10, 3), (5, (3, 4), 7, 0), (None, (3, 4), 7, 0), (2, (None, None), 2, 2)],
     ids=["more than its children", "less than its children", "nothing", "children have nothing"],
 )
-def test_a_share_is_the_min_or_what_the_children_have_and_own_pods_have_the_rest(
-    least, shares, expected, rest
-):
+def test_a_share_is_the_min_or_what_the_children_have_and_own_pods_have_the_rest(least, shares, expected, rest):
     children = [quota(f"c{i}", share, parent="org/q") for i, share in enumerate(shares)]
     org = linked(quota("org", least), *children)["org"]
     assert org.min.get("cpu", 0) == expected * 1000
@@ -92,9 +90,7 @@ def test_usage_counts_towards_all_quotas_above_and_their_status_shows_it():
 
 
 def test_the_max_of_every_quota_above_holds():
-    with tenants(
-        quota("org", 4, 2), quota("a", 2, parent="org/q"), quota("b", 2, 4, parent="org/q")
-    ) as cluster:
+    with tenants(quota("org", 4, 2), quota("a", 2, parent="org/q"), quota("b", 2, 4, parent="org/q")) as cluster:
         fill(cluster, "a", 1)
         fill(cluster, "b", 2)
         assert bound(cluster, "b") == 1

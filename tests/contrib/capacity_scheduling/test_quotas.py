@@ -9,15 +9,7 @@ import pytest
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.store.faults import Fault, not_sent
 from moorage.testing import make_node, make_pod, make_pods
-from tests.contrib.capacity_scheduling.tenants import (
-    CONFIG,
-    account,
-    end_terminating,
-    existing,
-    quota,
-    tenants,
-    used,
-)
+from tests.contrib.capacity_scheduling.tenants import CONFIG, account, end_terminating, existing, quota, tenants, used
 
 
 def test_a_namespace_borrows_what_another_leaves_and_the_owner_takes_it_back():
@@ -47,9 +39,7 @@ def test_each_of_several_owners_takes_back_no_more_than_it_needs_while_victims_e
         assert len(ended) == 4
         assert burst or sorted(v for found in victims for v in found) == ended
         cluster.settle(60)
-        assert sorted(cluster.bound()) == sorted(
-            ["b/b-0", "b/b-1", "b/b-2", "b/b-3", *remaining("a", 5, ended)]
-        )
+        assert sorted(cluster.bound()) == sorted(["b/b-0", "b/b-1", "b/b-2", "b/b-3", *remaining("a", 5, ended)])
 
 
 def remaining(namespace, count, gone):
@@ -96,9 +86,7 @@ def test_profiles_share_one_account():
     config["profiles"][0]["schedulerName"] = "default-scheduler"
     config["profiles"].append({**config["profiles"][0], "schedulerName": "second"})
     with tenants(quota("a", 1, 1), config=json.dumps(config)) as cluster:
-        cluster.add(
-            make_pod("x", namespace="a", cpu="1"), make_pod("y", namespace="a", cpu="1", scheduler="second")
-        )
+        cluster.add(make_pod("x", namespace="a", cpu="1"), make_pod("y", namespace="a", cpu="1", scheduler="second"))
         cluster.settle()
         assert len(cluster.bound()) == 1
 

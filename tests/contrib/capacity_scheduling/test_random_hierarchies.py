@@ -66,11 +66,7 @@ class Tree:
         return on_node + cpus(pod) <= self.nodes[node] and not self.exceeded(used)
 
     def exceeded(self, used: Counter[str]) -> list[str]:
-        over = [
-            name
-            for name, most in self.most.items()
-            if most is not None and total(used, self.below(name)) > most
-        ]
+        over = [name for name, most in self.most.items() if most is not None and total(used, self.below(name)) > most]
         return over + ["all"] * (used.total() > sum(map(self.share, self.roots())))
 
 
@@ -92,9 +88,7 @@ def make_tree(seed: int) -> Tree:
             tree.least[name] -= 1
     tree.most = {name: rng.choice([None, tree.share(name) + rng.randint(0, 3)]) for name in names}
     cluster.add(make_node(name, cpu=str(cpu)) for name, cpu in nodes.items())
-    cluster.add(
-        quota(n, tree.least[n], tree.most[n], parent=f"{parent[n]}/q" if parent[n] else "") for n in names
-    )
+    cluster.add(quota(n, tree.least[n], tree.most[n], parent=f"{parent[n]}/q" if parent[n] else "") for n in names)
     cluster.settle()
     return tree
 

@@ -103,9 +103,7 @@ def add_several(tenants: Tenants, number: int) -> None:
     assert all(cluster.node_of(pod.name, namespace) for pod in pods)
 
 
-def check_victims(
-    tenants: Tenants, pod: Pod, victims: set[str], entitled: bool, before: Counter[str]
-) -> None:
+def check_victims(tenants: Tenants, pod: Pod, victims: set[str], entitled: bool, before: Counter[str]) -> None:
     node = existing(tenants.cluster, pod.name, pod.namespace).nominated_node_name
     assert tenants.fits(pod, node, victims)
     for victim in victims:

@@ -12,16 +12,7 @@ from moorage.store import faults
 from moorage.store.faults import Fault
 from moorage.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
-from tests.contrib.coscheduling.gangs import (
-    cluster,
-    gang,
-    held,
-    member,
-    nodes,
-    plugin_of,
-    podgroup,
-    started,
-)
+from tests.contrib.coscheduling.gangs import cluster, gang, held, member, nodes, plugin_of, podgroup, started
 
 
 def test_a_group_that_fits_starts_together():
@@ -37,10 +28,7 @@ def test_a_group_that_does_not_fit_holds_nothing_and_says_why():
         found.settle(5)
         assert started(found) == {}
         assert held(found) == []
-        assert (
-            "PodGroup default/train does not fit: 2 of 3 members have a node"
-            in found.record("train-0").message
-        )
+        assert "PodGroup default/train does not fit: 2 of 3 members have a node" in found.record("train-0").message
         assert "2 Insufficient cpu" in found.record("train-0").message
 
 

@@ -45,9 +45,7 @@ def test_a_pod_that_was_never_tried_sorts_by_the_time_at_which_it_was_queued():
         {"pod": pod("a", "train"), "timestamp": "2026-01-02T00:00:00Z"},
         {"pod": pod("b"), "timestamp": "2026-01-03T00:00:00Z"},
     ]
-    [found] = asked(
-        queue=queue, steps=[{"op": "sort"}], custom={"podgroups": [in_namespace(podgroup("train", 1))]}
-    )
+    [found] = asked(queue=queue, steps=[{"op": "sort"}], custom={"podgroups": [in_namespace(podgroup("train", 1))]})
     assert found["order"] == ["default/a", "default/b"]
 
 

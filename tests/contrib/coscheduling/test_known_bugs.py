@@ -91,9 +91,7 @@ def test_sp110_a_group_that_fails_goes_behind_younger_ones():
     with cluster() as found:
         found.add(nodes(2), gang("old", 3))
         found.settle(5)
-        found.add(
-            podgroup("young", 2) | {"metadata": {"name": "young"}}, member("young", 0), member("young", 1)
-        )
+        found.add(podgroup("young", 2) | {"metadata": {"name": "young"}}, member("young", 0), member("young", 1))
         found.settle(15)
         assert started(found) == {"young": 2}
 
@@ -104,9 +102,7 @@ def test_sp114_sp117_koord872_two_groups_do_not_hold_half_each(seed):
     with cluster(seed=seed, start=False) as found:
         found.add(nodes(6), podgroup("a", 4), podgroup("b", 4))
         found.add(
-            make_pod(f"{number}-{group}", cpu="1", labels={LABEL: group})
-            for number in range(4)
-            for group in "ab"
+            make_pod(f"{number}-{group}", cpu="1", labels={LABEL: group}) for number in range(4) for group in "ab"
         )
         found.start()
         found.settle(3)

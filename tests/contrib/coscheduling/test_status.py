@@ -60,9 +60,7 @@ def test_the_status_says_what_the_group_waits_for():
         found.settle(3)
         waiting = status_of(found, "train")
         assert waiting["phase"] == "Scheduling"
-        assert waiting["message"].startswith(
-            "PodGroup default/train does not fit: 2 of 3 members have a node"
-        )
+        assert waiting["message"].startswith("PodGroup default/train does not fit: 2 of 3 members have a node")
         assert waiting["scheduleStartTime"]
         found.add(nodes(3)[2])
         found.settle(15)

@@ -86,16 +86,8 @@ def test_victims_on_other_nodes_of_the_domain_go(objects, pod, victims):
     [
         ([make_pod("low", node="b", labels=X, priority=100)], new(affinity=APART), {}),
         ([make_pod("low", node="b", labels=X)], new(affinity=APART, preemption_policy="Never"), {}),
-        (
-            [make_pod(f"low-{n}", node="b", labels=X) for n in range(3)],
-            new(affinity=APART),
-            {"maxVictims": 2},
-        ),
-        (
-            [node("d", "1", 0), low("low-0", "b"), low("low-1", "d")],
-            new(affinity=APART),
-            {"maxNodesBeside": 1},
-        ),
+        ([make_pod(f"low-{n}", node="b", labels=X) for n in range(3)], new(affinity=APART), {"maxVictims": 2}),
+        ([node("d", "1", 0), low("low-0", "b"), low("low-1", "d")], new(affinity=APART), {"maxNodesBeside": 1}),
     ],
     ids=["equal priority", "never preempts", "too many victims", "too many nodes"],
 )
@@ -122,9 +114,7 @@ def test_one_node_is_enough_where_that_helps():
 def test_disruption_budgets_decide_between_domains():
     with cluster() as found:
         found.add(TWO_NODES, node("c", "2"), node("d", "2"), high("high-2", "d", 3))
-        found.add(
-            make_pod("guarded", node="b", labels={**X, "guarded": "yes"}), make_pod("low", node="d", labels=X)
-        )
+        found.add(make_pod("guarded", node="b", labels={**X, "guarded": "yes"}), make_pod("low", node="d", labels=X))
         found.add(make_pdb("budget", {"guarded": "yes"}, allowed=0))
         found.settle()
         found.add(new(affinity=APART))
@@ -164,9 +154,7 @@ class Zones:
         self.cpus = {f"n{i}": draw.randint(2, 6) for i in range(draw.randint(2, 7))}
         self.zone = {name: draw.choice("12") for name in self.cpus}
         self.found = cluster(seed=seed, flush_after=None)
-        self.found.add(
-            make_node(name, cpu=str(cpu), labels={ZONE: self.zone[name]}) for name, cpu in self.cpus.items()
-        )
+        self.found.add(make_node(name, cpu=str(cpu), labels={ZONE: self.zone[name]}) for name, cpu in self.cpus.items())
         for name, cpu in self.cpus.items():
             for number in range(draw.randint(0, cpu)):
                 kind: dict[str, Any] = draw.choice([{}, {"labels": X}, {"affinity": APART}, {"labels": Y}])
@@ -186,9 +174,7 @@ class Zones:
 
     def one_node_is_enough(self) -> bool:
         lower = [pod for pod in self.found.pods() if pod.priority < 100 and pod.spec.node_name]
-        return any(
-            self.fits(name, {pod.name for pod in lower if pod.spec.node_name == name}) for name in self.cpus
-        )
+        return any(self.fits(name, {pod.name for pod in lower if pod.spec.node_name == name}) for name in self.cpus)
 
     def possible(self) -> bool:
         lower = {pod.name for pod in self.found.pods() if pod.priority < 100}

@@ -64,18 +64,14 @@ def test_no_pod_goes_where_the_group_would_not_start(members, reason):
 
 def test_a_pod_without_a_group_and_a_member_beyond_min_member_preempt_as_with_default_preemption():
     with cluster() as found:
-        found.add(
-            nodes(2), podgroup("train", 1), member("train", 0, node="n0", priority=100), low("low", "n1")
-        )
+        found.add(nodes(2), podgroup("train", 1), member("train", 0, node="n0", priority=100), low("low", "n1"))
         found.add(make_pod("single", cpu="1", priority=100))
         found.settle(5)
         assert ended(found) == ["low"]
         found.settle(5)
         assert found.node_of("single") == "n1"
     with cluster() as found:
-        found.add(
-            nodes(2), podgroup("train", 1), member("train", 0, node="n0", priority=100), low("low", "n1")
-        )
+        found.add(nodes(2), podgroup("train", 1), member("train", 0, node="n0", priority=100), low("low", "n1"))
         found.settle(1)
         found.add(member("train", 1, priority=100))
         found.settle(5)
@@ -118,9 +114,7 @@ def test_a_victim_that_a_later_one_makes_needless_stays():
     pod would fit beside both."""
     with cluster() as found:
         found.add(make_node("n0", cpu="5"), low("small", "n0", "1"), low("large", "n0", "4", priority=5))
-        found.add(
-            podgroup("train", 2), member("train", 0, priority=100), member("train", 1, cpu="3", priority=100)
-        )
+        found.add(podgroup("train", 2), member("train", 0, priority=100), member("train", 1, cpu="3", priority=100))
         found.settle(5)
         assert ended(found) == ["large"]
         found.settle(5)
@@ -201,9 +195,7 @@ def test_a_deletion_that_fails_is_made_good():
 
 def test_members_of_another_gang_that_wait_in_permit_make_way():
     with cluster() as found:
-        found.add(
-            nodes(2), podgroup("low", 3, scheduleTimeoutSeconds=300), (member("low", n) for n in range(2))
-        )
+        found.add(nodes(2), podgroup("low", 3, scheduleTimeoutSeconds=300), (member("low", n) for n in range(2)))
         found.add(member("low", 2, scheduler="another"))
         found.settle(2)
         assert held(found) == ["low-0", "low-1"]

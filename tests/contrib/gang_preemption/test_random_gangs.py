@@ -26,16 +26,10 @@ class Fight:
 
     def fits(self, away: set[str]) -> bool:
         """Whether the members fit on their nominated nodes once some pods are gone."""
-        held = {
-            waiting.pod.uid: waiting.node_name for waiting in self.found.scheduler.engine.services.waiting
-        }
+        held = {waiting.pod.uid: waiting.node_name for waiting in self.found.scheduler.engine.services.waiting}
         pods = [pod for pod in self.found.pods() if pod.name not in away]
         for node, cpu in self.nodes.items():
-            here = [
-                pod
-                for pod in pods
-                if node == (pod.spec.node_name or held.get(pod.uid) or pod.nominated_node_name)
-            ]
+            here = [pod for pod in pods if node == (pod.spec.node_name or held.get(pod.uid) or pod.nominated_node_name)]
             own = [pod for pod in here if pod.labels.get(LABEL) == "train"]
             if own and (sum(map(cpus, here)) > cpu or any("stays-away" in pod.name for pod in here)):
                 return False

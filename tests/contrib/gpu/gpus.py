@@ -35,9 +35,7 @@ def profile(policy: str = "", args: Mapping[str, Any] | None = None) -> str:
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "profiles": [
-                {"plugins": plugins, "pluginConfig": [{"name": policy, "args": args}] if args else []}
-            ],
+            "profiles": [{"plugins": plugins, "pluginConfig": [{"name": policy, "args": args}] if args else []}],
         }
     )
 

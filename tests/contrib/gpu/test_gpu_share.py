@@ -65,9 +65,7 @@ def test_a_pod_that_is_wrong_says_what_is_until_it_is_put_right():
 
 def test_parts_go_to_the_tightest_card_and_whole_ones_to_the_first_idle():
     with sharing() as cluster:
-        running = [
-            gpu_pod(f"{card}", milli, node="a", index=str(card)) for card, milli in ((1, 300), (2, 500))
-        ]
+        running = [gpu_pod(f"{card}", milli, node="a", index=str(card)) for card, milli in ((1, 300), (2, 500))]
         cluster.add(gpu_node("a", 4), running)
         cluster.settle()
         for name, milli, count in (("p", 400, 1), ("q", 600, 1), ("r", 1000, 2)):

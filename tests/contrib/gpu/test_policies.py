@@ -14,13 +14,7 @@ from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.gpu.gpus import TYPICAL, cards, gpu_node, gpu_pod, profile
 from tests.plugins.one_plugin import ask
 
-NODES = [
-    gpu_node("two", 2),
-    gpu_node("idle", 4),
-    gpu_node("mixed", 4),
-    gpu_node("whole", 2),
-    make_node("none"),
-]
+NODES = [gpu_node("two", 2), gpu_node("idle", 4), gpu_node("mixed", 4), gpu_node("whole", 2), make_node("none")]
 RUNNING = [
     gpu_pod("a", 300, node="two", index="0"),
     gpu_pod("b", 700, node="two", index="1"),

@@ -84,8 +84,7 @@ def test_the_recorded_runs_equal_the_published_ones_seed_by_seed(policy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policy", "seed"),
-    [("FGD", 42), ("BestFit", 43), ("DotProduct", 44), ("GpuPacking", 45), ("GpuClustering", 46)],
+    ("policy", "seed"), [("FGD", 42), ("BestFit", 43), ("DotProduct", 44), ("GpuPacking", 45), ("GpuClustering", 46)]
 )
 def test_a_policy_gives_the_published_figures_to_the_last_digit(example, tmp_path, policy, seed):
     expected = published("expected_by_seed.csv", policy, seed=str(seed))

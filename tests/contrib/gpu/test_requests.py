@@ -55,8 +55,7 @@ def test_the_models_of_a_pod_with_the_resource_are_in_its_annotation():
         ({GPU_COUNT: "9"}, f"annotation {GPU_COUNT} must be a number from 0 to 8, not '9'"),
         (
             {GPU_COUNT: "2", GPU_MILLI: "500"},
-            f"annotation {GPU_MILLI} must be 1000 where {GPU_COUNT} is above 1, not 500: "
-            "parts are of one card",
+            f"annotation {GPU_MILLI} must be 1000 where {GPU_COUNT} is above 1, not 500: parts are of one card",
         ),
     ],
 )

@@ -67,18 +67,14 @@ def test_the_value_at_a_time_is_the_newest_that_is_not_later():
 
 
 @given(
-    st.lists(st.lists(st.floats(0, 100) | st.none(), min_size=3, max_size=3), min_size=1, max_size=8),
-    st.floats(1, 100),
+    st.lists(st.lists(st.floats(0, 100) | st.none(), min_size=3, max_size=3), min_size=1, max_size=8), st.floats(1, 100)
 )
 def test_functions_agree_with_plain_arithmetic(rows, percent):
     made = UsageHistory()
     for number, row in enumerate(rows):
         values = np.array([NAN if value is None else value for value in row])
         made.add(float(number), ["a", "b", "c"], {"cpu": values}, 1000.0)
-    average, highest = (
-        made.value("cpu", over(AVERAGE)),
-        made.value("cpu", over(PERCENTILE, percentile=percent)),
-    )
+    average, highest = (made.value("cpu", over(AVERAGE)), made.value("cpu", over(PERCENTILE, percentile=percent)))
     for index in range(3):
         known = sorted(row[index] for row in rows if row[index] is not None)
         if not known:

@@ -35,15 +35,7 @@ def watched(*metrics):
         ([("Memory", "AVG", 5)], math.nan),
         ([], math.nan),
     ],
-    ids=[
-        "average",
-        "in any order",
-        "latest",
-        "old load-watcher",
-        "deviation alone",
-        "memory alone",
-        "nothing",
-    ],
+    ids=["average", "in any order", "latest", "old load-watcher", "deviation alone", "memory alone", "nothing"],
 )
 def test_a_load_watcher_says_an_average_or_the_latest_value(metrics, expected):
     np.testing.assert_array_equal(watched(*metrics).values["cpu"], [expected])
@@ -76,9 +68,7 @@ def vector(*entries):
         "status": "success",
         "data": {
             "resultType": "vector",
-            "result": [
-                {"metric": {"instance": name}, "value": [time, value]} for name, time, value in entries
-            ],
+            "result": [{"metric": {"instance": name}, "value": [time, value]} for name, time, value in entries],
         },
     }
 
@@ -87,10 +77,7 @@ def vector(*entries):
     ("body", "text"),
     [
         ({"status": "error", "error": "bad query"}, "the query failed: bad query"),
-        (
-            {"status": "success", "data": {"resultType": "matrix", "result": []}},
-            "must give an instant vector",
-        ),
+        ({"status": "success", "data": {"resultType": "matrix", "result": []}}, "must give an instant vector"),
         ("<html>", "the query failed: <html>"),
     ],
 )
@@ -166,16 +153,11 @@ def test_prometheus_is_asked_a_query_per_measure_and_finds_nodes_by_name_or_addr
 
     async def ask(address):
         queries = {"cpu": "cpu_percent", "power": "watts"}
-        return await Prometheus(MetricProvider(address=address, queries=queries)).fetch(
-            found, ["cpu", "power", "heat"]
-        )
+        return await Prometheus(MetricProvider(address=address, queries=queries)).fetch(found, ["cpu", "power", "heat"])
 
     sample = asyncio.run(serve(answer, ask))
     assert asked == ["cpu_percent", "watts"]
-    assert sorted(zip(sample.names, sample.values["power"].tolist(), strict=True)) == [
-        ("a", 20.0),
-        ("b", 30.0),
-    ]
+    assert sorted(zip(sample.names, sample.values["power"].tolist(), strict=True)) == [("a", 20.0), ("b", 30.0)]
 
 
 def test_a_query_that_finds_no_node_says_what_to_check():

@@ -70,9 +70,7 @@ def test_usage_of_the_metrics_server_is_a_share_of_capacity(cluster):
     assert plugin.usage.used("memory").at("a") == 4 << 30
     np.testing.assert_array_equal(plugin.usage.percent("cpu").of(plugin.handle.nodes), [25, np.nan])
     assert np.isnan(plugin.usage.percent("cpu").at("gone"))
-    assert (
-        REGISTRY.get_sample_value("moorage_usage_missing_nodes", {"provider": "KubernetesMetricsServer"}) == 1
-    )
+    assert REGISTRY.get_sample_value("moorage_usage_missing_nodes", {"provider": "KubernetesMetricsServer"}) == 1
 
 
 def test_values_stay_and_grow_old_while_the_source_fails(cluster, caplog):

@@ -75,10 +75,7 @@ def test_verdicts_and_costs_are_those_of_the_plain_form(nodes, placed, needs, zo
     places = [(f"n{i}", *place) for i, place in enumerate(nodes)]
     members = [(places[number] if 0 <= number < len(places) else None, kind) for number, kind in placed]
     pods = [member(f"p{i}", kind, node=host[0] if host else "gone") for i, (host, kind) in enumerate(members)]
-    custom = {
-        "appgroups": [app_group(needs={"cart": needs})],
-        "networktopologies": [topology(zones, regions)],
-    }
+    custom = {"appgroups": [app_group(needs={"cart": needs})], "networktopologies": [topology(zones, regions)]}
     asked = ask("NetworkOverhead", member("p", "cart"), [at(*place) for place in places], pods, custom=custom)
     expected = {place[0]: plain(place, members, needs, zones, regions) for place in places}
     assert asked.scores() == {name: cost for name, (_, _, cost) in expected.items()}
@@ -262,9 +259,7 @@ def test_the_manifests_have_the_kinds_with_a_status_that_is_written_with_the_obj
     text = enabling("NetworkOverhead")
     made = manifests(configure(text, discover=False), text, DeployOptions(image="moorage:test"))
     versions = {
-        obj["metadata"]["name"]: obj["spec"]["versions"][0]
-        for obj in made
-        if obj["kind"] == "CustomResourceDefinition"
+        obj["metadata"]["name"]: obj["spec"]["versions"][0] for obj in made if obj["kind"] == "CustomResourceDefinition"
     }
     assert sorted(versions) == [f"{kind.plural}.{kind.group}" for kind in (APPGROUPS, NETWORKTOPOLOGIES)]
     assert all("subresources" not in version for version in versions.values())

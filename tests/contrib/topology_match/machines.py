@@ -66,9 +66,7 @@ def own(name: str, sidecar: bool = False, **amounts: str) -> Any:
     return make_container(name, requests=amounts, limits=amounts, sidecar=sidecar)
 
 
-def numa_cluster(
-    args: Mapping[str, Any] | None = None, without: tuple[str, ...] = (), **options: Any
-) -> Cluster:
+def numa_cluster(args: Mapping[str, Any] | None = None, without: tuple[str, ...] = (), **options: Any) -> Cluster:
     config = enabling("NodeResourceTopologyMatch", args, without=without)
     return Cluster(config=config, verify_reuse=True, **options)
 

@@ -66,9 +66,7 @@ def test_a_server_without_the_kind_is_a_failure_that_names_the_way_out():
 
 def test_the_definition_is_that_of_the_kind():
     config = enabling("NodeResourceTopologyMatch")
-    found = manifests(
-        configure(config, discover=False), config, DeployOptions(name="numa", image="moorage:test")
-    )
+    found = manifests(configure(config, discover=False), config, DeployOptions(name="numa", image="moorage:test"))
     [definition] = [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
     assert definition["metadata"]["name"] == "noderesourcetopologies.topology.node.k8s.io"
     assert definition["spec"]["scope"] == "Cluster"

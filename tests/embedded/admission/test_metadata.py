@@ -91,11 +91,7 @@ def test_one_controller_at_most():
     ("resource", "raw"),
     [
         case("a namespace with a dot", NAMESPACES, named("a.b", "")),
-        case(
-            "a service that begins with a digit",
-            SERVICES,
-            named("1a", spec={"ports": [{"port": 80}]}),
-        ),
+        case("a service that begins with a digit", SERVICES, named("1a", spec={"ports": [{"port": 80}]})),
         case("a role with a slash", ROLES, named("a/b")),
         case("a custom object in capitals", custom("example.com", "v1", "widgets", "Widget"), named("A")),
     ],

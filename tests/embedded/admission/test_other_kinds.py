@@ -142,9 +142,7 @@ DIGEST_NEEDED = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal"}
         case(
             "a local volume anywhere",
             PERSISTENT_VOLUMES,
-            named(
-                "v", "", spec={"capacity": {"storage": "1"}, "accessModes": ["ReadWriteOnce"], "local": {}}
-            ),
+            named("v", "", spec={"capacity": {"storage": "1"}, "accessModes": ["ReadWriteOnce"], "local": {}}),
             ["spec.nodeAffinity: Required value: Local volume requires node affinity"],
         ),
         case("a class of nobody", STORAGE_CLASSES, named("s", ""), ["provisioner: Required value"]),
@@ -171,12 +169,7 @@ DIGEST_NEEDED = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal"}
             ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
         ),
         case("a name of the system's", PRIORITY_CLASSES, named("system-mine", "", value=1), None),
-        case(
-            "keys that are no names",
-            CONFIG_MAPS,
-            named("c", data={"a b": ""}, binaryData={"x": "no base64"}),
-            None,
-        ),
+        case("keys that are no names", CONFIG_MAPS, named("c", data={"a b": ""}, binaryData={"x": "no base64"}), None),
         case(
             "a map of a megabyte",
             CONFIG_MAPS,
@@ -196,10 +189,7 @@ DIGEST_NEEDED = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal"}
             "an event that says nothing",
             EVENTS,
             named("e", **DIGEST_NEEDED),
-            [
-                f"{field}: Required value"
-                for field in ("reportingController", "reportingInstance", "action", "reason")
-            ],
+            [f"{field}: Required value" for field in ("reportingController", "reportingInstance", "action", "reason")],
         ),
         case("an event in the old form", EVENTS, named("e", deprecatedCount=1, **DIGEST_NEEDED), []),
     ],
@@ -284,10 +274,7 @@ class TestServices:
 
     def test_node_ports_are_given_out_and_kept(self):
         store = strict_store()
-        given = [
-            store.create(SERVICES, service(n, type="NodePort")).raw["spec"]["ports"][0]["nodePort"]
-            for n in "ab"
-        ]
+        given = [store.create(SERVICES, service(n, type="NodePort")).raw["spec"]["ports"][0]["nodePort"] for n in "ab"]
         assert given == [30000, 30001]
         replaced = store.replace(SERVICES, service("b", type="NodePort")).raw["spec"]
         assert (replaced["ports"][0]["nodePort"], replaced["clusterIP"]) == (30001, "10.96.0.2")
@@ -315,10 +302,7 @@ class TestStorage:
     def test_an_empty_class_is_a_choice(self):
         store = strict_store()
         store.create(STORAGE_CLASSES, storage_class(default=True))
-        assert (
-            store.create(PERSISTENT_VOLUME_CLAIMS, claim(storageClassName="")).raw["spec"]["storageClassName"]
-            == ""
-        )
+        assert store.create(PERSISTENT_VOLUME_CLAIMS, claim(storageClassName="")).raw["spec"]["storageClassName"] == ""
 
     def test_a_claim_is_bound_once_and_grows_when_bound(self):
         store = strict_store()
@@ -332,9 +316,7 @@ class TestStorage:
         bound = {**raw, "spec": {**raw["spec"], "volumeName": "v"}}
         assert update_problems(store, PERSISTENT_VOLUME_CLAIMS, bound) == []
         status = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
-        raw = store.patch(
-            PERSISTENT_VOLUME_CLAIMS, "c", status, namespace="default", subresource="status"
-        ).raw
+        raw = store.patch(PERSISTENT_VOLUME_CLAIMS, "c", status, namespace="default", subresource="status").raw
         grown = {**raw, "spec": {**raw["spec"], "resources": larger}}
         assert update_problems(store, PERSISTENT_VOLUME_CLAIMS, grown) == []
         raw = store.get(PERSISTENT_VOLUME_CLAIMS, "c", "default").raw
@@ -367,9 +349,7 @@ class TestPriorityClasses:
     def test_there_is_one_default(self):
         store = strict_store()
         store.create(PRIORITY_CLASSES, named("a", "", value=1, globalDefault=True))
-        with pytest.raises(
-            Forbidden, match=r"PriorityClass a is already marked as default\. Only one default"
-        ):
+        with pytest.raises(Forbidden, match=r"PriorityClass a is already marked as default\. Only one default"):
             store.create(PRIORITY_CLASSES, named("b", "", value=1, globalDefault=True))
         assert problems(PRIORITY_CLASSES, named("system-node-critical", "", value=2_000_001_000), store) == []
 
@@ -391,9 +371,7 @@ class TestRecords:
     def test_the_type_of_a_secret_stays(self):
         store = strict_store()
         raw = store.create(SECRETS, named("s")).raw
-        assert update_problems(store, SECRETS, {**raw, "type": "x"}) == [
-            'type: Invalid value: "x": field is immutable'
-        ]
+        assert update_problems(store, SECRETS, {**raw, "type": "x"}) == ['type: Invalid value: "x": field is immutable']
 
     @pytest.mark.parametrize("resource", [CONFIG_MAPS, SECRETS], ids=str)
     def test_what_is_immutable_stays(self, resource):
@@ -407,8 +385,6 @@ class TestRecords:
 
     def test_a_binding_of_a_role_stays_with_it(self):
         store = strict_store()
-        raw = store.create(
-            ROLE_BINDINGS, named("b", roleRef={"kind": "Role", "name": "a", "apiGroup": "x"})
-        ).raw
+        raw = store.create(ROLE_BINDINGS, named("b", roleRef={"kind": "Role", "name": "a", "apiGroup": "x"})).raw
         (found,) = update_problems(store, ROLE_BINDINGS, {**raw, "roleRef": {"kind": "Role", "name": "b"}})
         assert found.endswith("cannot change roleRef")

@@ -42,14 +42,8 @@ def node_terms(*keys: str) -> dict[str, Any]:
         case("a first deadline", {}, {"activeDeadlineSeconds": 10}),
         case("a shorter deadline", {"activeDeadlineSeconds": 20}, {"activeDeadlineSeconds": 10}),
         case("fewer gates", {"schedulingGates": [{"name": "g"}]}, {"schedulingGates": None}),
-        case(
-            "a gated pod's node selector", {"schedulingGates": [{"name": "g"}]}, {"nodeSelector": {"a": "b"}}
-        ),
-        case(
-            "a gated pod's first node affinity",
-            {"schedulingGates": [{"name": "g"}]},
-            {"affinity": node_terms("a")},
-        ),
+        case("a gated pod's node selector", {"schedulingGates": [{"name": "g"}]}, {"nodeSelector": {"a": "b"}}),
+        case("a gated pod's first node affinity", {"schedulingGates": [{"name": "g"}]}, {"affinity": node_terms("a")}),
         case(
             "a gated pod's narrower term",
             {"schedulingGates": [{"name": "g"}], "affinity": node_terms("a")},
@@ -67,12 +61,7 @@ def test_allowed(before, change):
     ("before", "change", "expected"),
     [
         case("its node", {}, {"nodeName": "n1"}, [f"{CHANGEABLE}\nchanged: spec.nodeName"]),
-        case(
-            "its node selector",
-            {},
-            {"nodeSelector": {"a": "b"}},
-            [f"{CHANGEABLE}\nchanged: spec.nodeSelector"],
-        ),
+        case("its node selector", {}, {"nodeSelector": {"a": "b"}}, [f"{CHANGEABLE}\nchanged: spec.nodeSelector"]),
         case("its priority", {}, {"priority": 7}, [f"{CHANGEABLE}\nchanged: spec.priority"]),
         case(
             "a command",
@@ -96,28 +85,19 @@ def test_allowed(before, change):
             "no deadline any more",
             {"activeDeadlineSeconds": 5},
             {"activeDeadlineSeconds": None},
-            [
-                "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive "
-                "integer to nil value"
-            ],
+            ["spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"],
         ),
         case(
             "fewer tolerations",
             {"tolerations": [{"key": "a", "operator": "Exists"}]},
             {"tolerations": []},
-            [
-                "spec.tolerations: Forbidden: existing toleration can not be modified except its "
-                "tolerationSeconds"
-            ],
+            ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
         ),
         case(
             "a new gate",
             {},
             {"schedulingGates": [{"name": "late"}]},
-            [
-                "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new "
-                "scheduling gate 'late'"
-            ],
+            ["spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'late'"],
         ),
         case(
             "a gated pod's wider node selector",
@@ -139,9 +119,7 @@ def test_refused(before, change, expected):
 
 def test_tolerations_may_be_added_and_their_seconds_changed():
     store = strict_store()
-    current = store.create(
-        PODS, pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "NoExecute"}])
-    ).raw
+    current = store.create(PODS, pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "NoExecute"}])).raw
     more = [{**t, "tolerationSeconds": 5} for t in current["spec"]["tolerations"]] + [{"operator": "Exists"}]
     assert patched(store, {"tolerations": more}) == []
 

@@ -87,11 +87,7 @@ class TestDefaults:
             volumeMounts=[{"name": "v", "mountPath": "/v"}],
         )
         volumes = [{"name": "v"}, {"name": "s", "secret": {"secretName": "s"}}]
-        spec = (
-            strict_store()
-            .create(PODS, pod(hostNetwork=True, containers=[given], volumes=volumes))
-            .raw["spec"]
-        )
+        spec = strict_store().create(PODS, pod(hostNetwork=True, containers=[given], volumes=volumes)).raw["spec"]
         assert spec["containers"][0]["ports"] == [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
         assert spec["containers"][0]["readinessProbe"] == {
             "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
@@ -123,9 +119,7 @@ class TestDefaults:
         }
         raw = pod(meta={"labels": {"rev": "7"}}, topologySpreadConstraints=[constraint])
         (found,) = strict_store().create(PODS, raw).raw["spec"]["topologySpreadConstraints"]
-        assert found["labelSelector"]["matchExpressions"] == [
-            {"key": "rev", "operator": "In", "values": ["7"]}
-        ]
+        assert found["labelSelector"]["matchExpressions"] == [{"key": "rev", "operator": "In", "values": ["7"]}]
 
     def test_equal_pods_share_what_was_filled_in(self):
         store = strict_store()
@@ -213,18 +207,11 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             {"containers": [{}]},
             ["spec.containers[0].name: Required value", "spec.containers[0].image: Required value"],
         ),
-        case(
-            "a bad name",
-            with_container(name="A_b"),
-            [f'spec.containers[0].name: Invalid value: "A_b": {NAME_RULE}'],
-        ),
+        case("a bad name", with_container(name="A_b"), [f'spec.containers[0].name: Invalid value: "A_b": {NAME_RULE}']),
         case(
             "two of one name",
             {"containers": [container("c"), container("c")], "initContainers": [container("c")]},
-            [
-                'spec.containers[1].name: Duplicate value: "c"',
-                'spec.initContainers[0].name: Duplicate value: "c"',
-            ],
+            ['spec.containers[1].name: Duplicate value: "c"', 'spec.initContainers[0].name: Duplicate value: "c"'],
         ),
         case(
             "a bad pull policy",
@@ -259,19 +246,14 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             "half a device",
             amounts(limits={"example.com/gpu": "500m"}),
             [
-                'spec.containers[0].resources.limits[example.com/gpu]: Invalid value: "500m": must '
-                "be an integer",
-                'spec.containers[0].resources.requests[example.com/gpu]: Invalid value: "500m": '
-                "must be an integer",
+                'spec.containers[0].resources.limits[example.com/gpu]: Invalid value: "500m": must be an integer',
+                'spec.containers[0].resources.requests[example.com/gpu]: Invalid value: "500m": must be an integer',
             ],
         ),
         case(
             "a device without limit",
             amounts(requests={"example.com/gpu": 1}),
-            [
-                "spec.containers[0].resources.limits: Required value: "
-                "Limit must be set for non overcommitable resources"
-            ],
+            ["spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"],
         ),
         case(
             "no resource of containers",
@@ -283,28 +265,21 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
         ),
         case(
             "bad ports",
-            with_container(
-                ports=[{"containerPort": 70000, "name": "UPPER"}, {"hostPort": -1, "protocol": "IP"}]
-            ),
+            with_container(ports=[{"containerPort": 70000, "name": "UPPER"}, {"hostPort": -1, "protocol": "IP"}]),
             [
                 'spec.containers[0].ports[0].name: Invalid value: "UPPER": '
                 "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-                'spec.containers[0].ports[0].name: Invalid value: "UPPER": must contain at least '
-                "one letter (a-z)",
+                'spec.containers[0].ports[0].name: Invalid value: "UPPER": must contain at least one letter (a-z)',
                 "spec.containers[0].ports[0].containerPort: Invalid value: 70000: "
                 "must be between 1 and 65535, inclusive",
                 "spec.containers[0].ports[1].containerPort: Required value",
-                "spec.containers[0].ports[1].hostPort: Invalid value: -1: must be between 1 and "
-                "65535, inclusive",
-                'spec.containers[0].ports[1].protocol: Unsupported value: "IP": '
-                'supported values: "SCTP", "TCP", "UDP"',
+                "spec.containers[0].ports[1].hostPort: Invalid value: -1: must be between 1 and 65535, inclusive",
+                'spec.containers[0].ports[1].protocol: Unsupported value: "IP": supported values: "SCTP", "TCP", "UDP"',
             ],
         ),
         case(
             "one host port twice",
-            with_container(
-                ports=[{"containerPort": 1, "hostPort": 80}, {"containerPort": 2, "hostPort": 80}]
-            ),
+            with_container(ports=[{"containerPort": 1, "hostPort": 80}, {"containerPort": 2, "hostPort": 80}]),
             ['spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//80"'],
         ),
         case(
@@ -330,8 +305,7 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             "bad words",
             {"restartPolicy": "Maybe", "dnsPolicy": "x"},
             [
-                'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", '
-                '"OnFailure", "Never"',
+                'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"',
                 'spec.dnsPolicy: Unsupported value: "x": supported values: "ClusterFirstWithHostNet", '
                 '"ClusterFirst", "Default", "None"',
             ],
@@ -345,9 +319,7 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             ],
         ),
         case(
-            "a bad node selector",
-            {"nodeSelector": {"-": "x"}},
-            [f'spec.nodeSelector: Invalid value: "-": {KEY_RULE}'],
+            "a bad node selector", {"nodeSelector": {"-": "x"}}, [f'spec.nodeSelector: Invalid value: "-": {KEY_RULE}']
         ),
         case(
             "a gated pod on a node",
@@ -372,8 +344,7 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
                 'spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists '
                 "when `key` is empty, "
                 'which means "match all values and all keys"',
-                'spec.tolerations[1].operator: Invalid value: "x": value must be empty when '
-                "`operator` is 'Exists'",
+                "spec.tolerations[1].operator: Invalid value: \"x\": value must be empty when `operator` is 'Exists'",
                 'spec.tolerations[2].operator: Unsupported value: "Is": supported values: "Equal", "Exists"',
                 "spec.tolerations[3].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' when "
                 "`tolerationSeconds` is set",
@@ -386,12 +357,7 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             {
                 "topologySpreadConstraints": [
                     {"maxSkew": 0, "whenUnsatisfiable": "Panic", "minDomains": 2},
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": "z",
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "matchLabelKeys": ["a"],
-                    },
+                    {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["a"]},
                     {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"},
                 ]
             },
@@ -413,20 +379,15 @@ GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinum
             {
                 "affinity": {
                     "nodeAffinity": {
-                        REQUIRED: {
-                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]
-                        },
-                        PREFERRED: [
-                            {"weight": 101, "preference": {"matchFields": [{"key": "x", "operator": "In"}]}}
-                        ],
+                        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
+                        PREFERRED: [{"weight": 101, "preference": {"matchFields": [{"key": "x", "operator": "In"}]}}],
                     }
                 }
             },
             [
                 f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values: "
                 "Required value: must be specified when `operator` is 'In' or 'NotIn'",
-                f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: Invalid value: 101: must be in "
-                "the range 1-100",
+                f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: Invalid value: 101: must be in the range 1-100",
                 f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference.matchFields[0].values: "
                 "Required value: "
                 "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
@@ -455,10 +416,7 @@ def test_everything_wrong_is_said_at_once(spec, expected):
 def test_the_message_of_one_problem_and_of_several():
     for spec, text in (
         ({"containers": []}, "spec.containers: Required value"),
-        (
-            {"containers": [{}]},
-            "[spec.containers[0].name: Required value, spec.containers[0].image: Required value]",
-        ),
+        ({"containers": [{}]}, "[spec.containers[0].name: Required value, spec.containers[0].image: Required value]"),
     ):
         with pytest.raises(Invalid) as caught:
             strict_store().create(PODS, pod(**spec))
@@ -471,29 +429,13 @@ def test_the_message_of_one_problem_and_of_several():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        case("a list where a text belongs", {"spec": {"nodeName": []}}, "spec.nodeName: expected a string, got a list"),
+        case("a text where a list belongs", {"spec": {"containers": "x"}}, "spec.containers: expected a list, got a"),
+        case("a number for a label", {"metadata": {"labels": {"a": 1}}}, "metadata.labels: expected a string, got a"),
         case(
-            "a list where a text belongs",
-            {"spec": {"nodeName": []}},
-            "spec.nodeName: expected a string, got a list",
+            "a number too large", {"spec": {"priority": 2**40}}, "spec.priority: expected a whole number <= 2147483647"
         ),
-        case(
-            "a text where a list belongs",
-            {"spec": {"containers": "x"}},
-            "spec.containers: expected a list, got a",
-        ),
-        case(
-            "a number for a label",
-            {"metadata": {"labels": {"a": 1}}},
-            "metadata.labels: expected a string, got a",
-        ),
-        case(
-            "a number too large",
-            {"spec": {"priority": 2**40}},
-            "spec.priority: expected a whole number <= 2147483647",
-        ),
-        case(
-            "an item that is null", {"spec": {"containers": [None]}}, "spec.containers[0]: expected an object"
-        ),
+        case("an item that is null", {"spec": {"containers": [None]}}, "spec.containers[0]: expected an object"),
         case("no object", {"spec": 1}, "spec: expected an object, got a whole number"),
     ],
 )

@@ -48,12 +48,7 @@ GOOD: list[tuple[Resource, Raw]] = [
     (resources.PODS, FULL_POD),
     (
         resources.NODES,
-        named(
-            "n",
-            "",
-            spec={"taints": [{"key": "a", "effect": "NoSchedule"}]},
-            status={"capacity": {"cpu": "1"}},
-        ),
+        named("n", "", spec={"taints": [{"key": "a", "effect": "NoSchedule"}]}, status={"capacity": {"cpu": "1"}}),
     ),
     (resources.NAMESPACES, named("team", "")),
     (resources.SERVICES, named("s", spec={"type": "NodePort", "ports": [{"port": 80}]})),
@@ -62,10 +57,7 @@ GOOD: list[tuple[Resource, Raw]] = [
     (resources.STATEFUL_SETS, workload(serviceName="s")),
     (resources.DAEMON_SETS, workload()),
     (resources.JOBS, named("j", spec={"template": JOB_TEMPLATE})),
-    (
-        resources.CRON_JOBS,
-        named("c", spec={"schedule": "@daily", "jobTemplate": {"spec": {"template": JOB_TEMPLATE}}}),
-    ),
+    (resources.CRON_JOBS, named("c", spec={"schedule": "@daily", "jobTemplate": {"spec": {"template": JOB_TEMPLATE}}})),
     (
         resources.PERSISTENT_VOLUME_CLAIMS,
         named("c", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),

@@ -15,23 +15,7 @@ from moorage.store.objects import Raw, copy_json
 from moorage.store.schemas import Definition, ListOf, MapOf, Plain, Type, library
 from tests.store.kit import new_store
 
-WORDS = [
-    "",
-    "a",
-    "web",
-    "A_b",
-    "x/y",
-    "25%",
-    "1",
-    "-1",
-    "100m",
-    "Always",
-    "RollingUpdate",
-    "In",
-    "None",
-    "ü",
-    "a" * 70,
-]
+WORDS = ["", "a", "web", "A_b", "x/y", "25%", "1", "-1", "100m", "Always", "RollingUpdate", "In", "None", "ü", "a" * 70]
 PLAIN: dict[str, list[Any]] = {
     "string": WORDS,
     "bytes": ["", "YQ==", "no base64!"],
@@ -61,8 +45,7 @@ class Generator:
         chosen = {
             name: field
             for name, field in definition.fields.items()
-            if self.rng.random()
-            < (0.9 if name in ("spec", "metadata", "template") or field.required else 0.25)
+            if self.rng.random() < (0.9 if name in ("spec", "metadata", "template") or field.required else 0.25)
         }
         return {name: self.value(field.type, depth - 1) for name, field in chosen.items()}
 
@@ -72,10 +55,7 @@ class Generator:
         if isinstance(described, Plain):
             return self.rng.choice(PLAIN[described.name])
         if isinstance(described, ListOf):
-            return [
-                self.value(described.item, depth)
-                for _ in range(self.rng.choice((0, 1, 2)) if depth > 0 else 0)
-            ]
+            return [self.value(described.item, depth) for _ in range(self.rng.choice((0, 1, 2)) if depth > 0 else 0)]
         if isinstance(described, MapOf):
             keys = self.rng.sample(WORDS, self.rng.choice((0, 1, 2)))
             return {key: self.value(described.item, depth) for key in keys}

@@ -16,15 +16,7 @@ from moorage.api.resources import (
     STATEFUL_SETS,
 )
 from moorage.store.objects import Raw
-from tests.embedded.admission.kit import (
-    case,
-    container,
-    named,
-    problems,
-    strict_store,
-    update_problems,
-    workload,
-)
+from tests.embedded.admission.kit import case, container, named, problems, strict_store, update_problems, workload
 
 MISMATCH = "`selector` does not match template `labels`"
 
@@ -44,10 +36,7 @@ def job(**spec: Any) -> Raw:
                 "replicas": 1,
                 "revisionHistoryLimit": 10,
                 "progressDeadlineSeconds": 600,
-                "strategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-                },
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
             },
         ),
         case("replica sets", REPLICA_SETS, {"replicas": 1}),
@@ -67,10 +56,7 @@ def job(**spec: Any) -> Raw:
             DAEMON_SETS,
             {
                 "revisionHistoryLimit": 10,
-                "updateStrategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
-                },
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
             },
         ),
     ],
@@ -78,9 +64,7 @@ def job(**spec: Any) -> Raw:
 def test_defaults(resource, expected):
     stored = strict_store().create(resource, workload()).raw
     spec = stored["spec"]
-    assert {
-        field: value for field, value in spec.items() if field not in ("selector", "template")
-    } == expected
+    assert {field: value for field, value in spec.items() if field not in ("selector", "template")} == expected
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
     assert "tolerations" not in spec["template"]["spec"]
     assert stored["status"] == {}
@@ -140,28 +124,19 @@ class TestSelectors:
             "no progress at all",
             DEPLOYMENTS,
             {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},
-            [
-                'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": '
-                "may not be 0 when `maxSurge` is 0"
-            ],
+            ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
         ),
         case(
             "more than all",
             DEPLOYMENTS,
             {"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
-            [
-                'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be '
-                "greater than 100%"
-            ],
+            ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
         ),
         case(
             "both strategies",
             DEPLOYMENTS,
             {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
-            [
-                "spec.strategy.rollingUpdate: Forbidden: "
-                "may not be specified when strategy `type` is 'Recreate'"
-            ],
+            ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
         ),
         case(
             "no strategy",
@@ -291,27 +266,15 @@ class TestJobs:
         placed = {**template, "spec": {**template["spec"], "nodeSelector": {"a": "b"}}}
         assert update_problems(store, JOBS, {**raw, "spec": {**raw["spec"], "template": placed}}) == []
         raw = store.patch(
-            JOBS,
-            "job",
-            {"spec": {"suspend": False}},
-            namespace="default",
-            patch_type="application/merge-patch+json",
+            JOBS, "job", {"spec": {"suspend": False}}, namespace="default", patch_type="application/merge-patch+json"
         ).raw
         assert update_problems(store, JOBS, {**raw, "spec": {**raw["spec"], "template": template}})
 
 
 def test_cron_jobs():
     template = {"spec": job()["spec"]}
-    spec = (
-        strict_store()
-        .create(CRON_JOBS, named(spec={"schedule": "* * * * *", "jobTemplate": template}))
-        .raw["spec"]
-    )
-    assert (spec["concurrencyPolicy"], spec["suspend"], spec["successfulJobsHistoryLimit"]) == (
-        "Allow",
-        False,
-        3,
-    )
+    spec = strict_store().create(CRON_JOBS, named(spec={"schedule": "* * * * *", "jobTemplate": template})).raw["spec"]
+    assert (spec["concurrencyPolicy"], spec["suspend"], spec["successfulJobsHistoryLimit"]) == ("Allow", False, 3)
     assert problems(CRON_JOBS, named(spec={"schedule": "* *", "jobTemplate": template})) == [
         'spec.schedule: Invalid value: "* *": expected exactly 5 fields, found 2'
     ]

@@ -59,11 +59,7 @@ class World:
     ) -> None:
         self.clock = VirtualClock()
         self.store = Store(
-            self.clock.wall,
-            random.Random(1),
-            durability=durability,
-            history_limit=history_limit,
-            rules=strict_rules(),
+            self.clock.wall, random.Random(1), durability=durability, history_limit=history_limit, rules=strict_rules()
         )
         signer = TokenSigner(b"secret" * 6, self.clock.wall)
         self.guard = ApiGuard(TOKEN, signer, {HOST})
@@ -192,9 +188,6 @@ def deployment(name: str = "web", replicas: int = 2) -> dict[str, Any]:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "main", "image": "web"}]},
-            },
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "web"}]}},
         },
     }

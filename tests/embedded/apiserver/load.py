@@ -212,12 +212,7 @@ def node_requests(count: int) -> Iterable[tuple[str, bytes]]:
         capacity = {"cpu": "32", "memory": "128Gi", "pods": "110", "ephemeral-storage": "500Gi"}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
         status = {"capacity": capacity, "allocatable": capacity, "conditions": [ready]}
-        body = {
-            "kind": "Node",
-            "apiVersion": "v1",
-            "metadata": {"name": name, "labels": labels},
-            "status": status,
-        }
+        body = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "status": status}
         yield "/api/v1/nodes", json.dumps(body).encode()
 
 
@@ -287,9 +282,7 @@ async def measure(reached: Reached, nodes: int, pods: int, connections: int, wat
 async def main(arguments: argparse.Namespace) -> None:
     options = [*(["--plain"] if arguments.plain else []), "--data-dir", arguments.data_dir]
     async with serving(*options) as reached:
-        found = await measure(
-            reached, arguments.nodes, arguments.pods, arguments.connections, arguments.watches
-        )
+        found = await measure(reached, arguments.nodes, arguments.pods, arguments.connections, arguments.watches)
     print(found.told(arguments.pods))
 
 
@@ -297,9 +290,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help="be the server")
     parser.add_argument("--plain", action="store_true", help="without TLS")
-    parser.add_argument(
-        "--data-dir", default="", help="a durable store in this directory, which must be empty"
-    )
+    parser.add_argument("--data-dir", default="", help="a durable store in this directory, which must be empty")
     parser.add_argument("--watch-buffer", type=int, default=ServerLimits().watch_buffer)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=20_000)

@@ -56,17 +56,12 @@ class Kind:
 
     def collection(self, namespace: str) -> str:
         return (
-            f"{self.prefix}/namespaces/{namespace}/{self.plural}"
-            if self.namespaced
-            else f"{self.prefix}/{self.plural}"
+            f"{self.prefix}/namespaces/{namespace}/{self.plural}" if self.namespaced else f"{self.prefix}/{self.plural}"
         )
 
 
 def _budget(name: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
-    }
+    return {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
 
 
 def _binding(name: str) -> dict[str, Any]:
@@ -83,12 +78,7 @@ KINDS = [
     ),
     Kind("/api/v1", "nodes", False, node),
     Kind("/api/v1", "configmaps", True, lambda name: {"metadata": {"name": name}, "data": {"a": "b"}}, ()),
-    Kind(
-        "/api/v1",
-        "services",
-        True,
-        lambda name: {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}},
-    ),
+    Kind("/api/v1", "services", True, lambda name: {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}),
     Kind(
         "/api/v1",
         "events",
@@ -128,9 +118,7 @@ junk = st.recursive(
     | st.sampled_from(["", "a", "1", "-1", "100m", "x/y", "\x00", "ü", "a" * 300, "2026-01-01T00:00:00Z"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.text(max_size=6) | st.sampled_from(["name", "matchLabels", "cpu"]), inner, max_size=3
-        )
+        | st.dictionaries(st.text(max_size=6) | st.sampled_from(["name", "matchLabels", "cpu"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -182,9 +170,7 @@ def mutated(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-defective_host = st.sampled_from(
-    [Part("evil.test", 421), Part("localhost.evil.test:6443", 421), Part("", 400)]
-)
+defective_host = st.sampled_from([Part("evil.test", 421), Part("localhost.evil.test:6443", 421), Part("", 400)])
 defective_token = st.sampled_from([Part("", 401), Part("Bearer wrong", 401), Part("Basic x", 401)])
 rarely = st.integers(0, 11).map(lambda number: number == 0)
 
@@ -277,9 +263,7 @@ def _list(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
     codes = frozenset({query.code}) if query.code else READING
     accept = draw(
         choose(
-            st.sampled_from(
-                [Part(""), Part("application/json"), Part("application/json;as=Table;g=meta.k8s.io;v=v1")]
-            ),
+            st.sampled_from([Part(""), Part("application/json"), Part("application/json;as=Table;g=meta.k8s.io;v=v1")]),
             st.just(Part("text/html", 406)),
         )
     )
@@ -291,14 +275,7 @@ def _list(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
 
 @st.composite
 def _get(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
-    return (
-        draw(st.sampled_from(["GET", "HEAD"])),
-        f"{kind.collection(namespace)}/{name}",
-        {},
-        {},
-        b"",
-        READING,
-    )
+    return (draw(st.sampled_from(["GET", "HEAD"])), f"{kind.collection(namespace)}/{name}", {}, {}, b"", READING)
 
 
 @st.composite
@@ -316,14 +293,7 @@ def _watch(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
         )
     )
     codes = frozenset({query.code}) if query.code else READING
-    return (
-        "GET",
-        kind.collection(namespace),
-        {},
-        {"timeoutSeconds": "1", **query.value, "watch": "true"},
-        b"",
-        codes,
-    )
+    return ("GET", kind.collection(namespace), {}, {"timeoutSeconds": "1", **query.value, "watch": "true"}, b"", codes)
 
 
 @st.composite
@@ -346,9 +316,7 @@ def _create(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
     if query.code and body.code != 413:  # the options are read before the body or after it
         codes = codes | {query.code}
     if draw(rarely):
-        headers["content-type"] = draw(
-            st.sampled_from(["text/plain", "multipart/form-data", "application/cbor"])
-        )
+        headers["content-type"] = draw(st.sampled_from(["text/plain", "multipart/form-data", "application/cbor"]))
         codes = frozenset({415, 413} if body.code == 413 else {415, query.code or 415})
     return "POST", kind.collection(namespace), headers, query.value, body.value, codes
 
@@ -357,14 +325,7 @@ def _create(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
 def _replace(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
     body = draw(_body(kind.sample(name)))
     codes = frozenset({body.code}) if body.code else WRITING
-    return (
-        "PUT",
-        f"{kind.collection(namespace)}/{name}",
-        {"content-type": "application/json"},
-        {},
-        body.value,
-        codes,
-    )
+    return ("PUT", f"{kind.collection(namespace)}/{name}", {"content-type": "application/json"}, {}, body.value, codes)
 
 
 @st.composite
@@ -418,14 +379,7 @@ def _delete(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
                 )
             )
         )
-    return (
-        "DELETE",
-        f"{kind.collection(namespace)}/{name}",
-        {"content-type": "application/json"},
-        {},
-        body,
-        WRITING,
-    )
+    return ("DELETE", f"{kind.collection(namespace)}/{name}", {"content-type": "application/json"}, {}, body, WRITING)
 
 
 @st.composite
@@ -437,11 +391,7 @@ def _collection(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
 def _subresource(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
     subresource = draw(st.sampled_from([*kind.subresources, "nothing"]))
     method = draw(st.sampled_from(["GET", "POST", "PUT", "DELETE"]))
-    sample = {
-        "binding": _binding(name),
-        "eviction": {"metadata": {"name": name}},
-        "scale": {"spec": {"replicas": 3}},
-    }
+    sample = {"binding": _binding(name), "eviction": {"metadata": {"name": name}}, "scale": {"spec": {"replicas": 3}}}
     body = _json(draw(mutated(sample.get(subresource, kind.sample(name)))))
     path = f"{kind.collection(namespace)}/{name}/{subresource}"
     codes = frozenset({404}) if subresource == "nothing" else WRITING
@@ -474,9 +424,7 @@ def _odd(draw: st.DrawFn, kind: Kind, namespace: str, name: str):
     method = draw(st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]))
     if draw(st.booleans()):
         method, path, code = draw(
-            st.sampled_from(
-                [("PUT", one, 405), ("PATCH", one, 405), ("OPTIONS", one, 405), ("BREW", one, 405)]
-            )
+            st.sampled_from([("PUT", one, 405), ("PATCH", one, 405), ("OPTIONS", one, 405), ("BREW", one, 405)])
         )
     return method, path, {}, {}, b"", frozenset({code} if code else {400, 404})
 
@@ -526,9 +474,7 @@ async def check_whole(world: World, begun: str) -> None:
                 del told[key]
             else:
                 told[key] = event["object"]
-        assert sorted(told) == [
-            (i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in listed["items"]
-        ]
+        assert sorted(told) == [(i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in listed["items"]]
         assert [told[key] for key in sorted(told)] == listed["items"]
 
 

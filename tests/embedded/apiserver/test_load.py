@@ -24,9 +24,7 @@ pytestmark = pytest.mark.slow
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="/proc tells what a process used"
-)
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc tells what a process used")
 
 
 @needs_proc

@@ -54,11 +54,7 @@ def test_the_path_fills_in_what_the_body_leaves_out():
     [
         pytest.param(PODS, pod(), (409, "AlreadyExists"), 'pods "a" already exists', id="there already"),
         pytest.param(
-            "/api/v1/namespaces/x/pods",
-            pod("b", "x"),
-            (404, "NotFound"),
-            'namespaces "x" not found',
-            id="no namespace",
+            "/api/v1/namespaces/x/pods", pod("b", "x"), (404, "NotFound"), 'namespaces "x" not found', id="no namespace"
         ),
         pytest.param(
             "/api/v1/namespaces/going/pods",
@@ -75,11 +71,7 @@ def test_the_path_fills_in_what_the_body_leaves_out():
             id="another namespace",
         ),
         pytest.param(
-            PODS,
-            {**pod("b"), "kind": "Node"},
-            (400, "BadRequest"),
-            "cannot be handled as a Pod",
-            id="another kind",
+            PODS, {**pod("b"), "kind": "Node"}, (400, "BadRequest"), "cannot be handled as a Pod", id="another kind"
         ),
         pytest.param(
             PODS,
@@ -93,38 +85,20 @@ def test_the_path_fills_in_what_the_body_leaves_out():
         pytest.param(PODS, b'{"a":', (400, "BadRequest"), "truncated", id="cut off"),
         pytest.param(PODS, b'{"a":x}', (400, "BadRequest"), "(byte 5)", id="bad JSON, with its place"),
         pytest.param(
-            PODS,
-            b'{"a":"\xff"}',
-            (400, "BadRequest"),
-            "not UTF-8: invalid start byte at byte 6",
-            id="bad UTF-8",
+            PODS, b'{"a":"\xff"}', (400, "BadRequest"), "not UTF-8: invalid start byte at byte 6", id="bad UTF-8"
         ),
+        pytest.param(PODS, b"[" * 100_000, (400, "BadRequest"), "nested more than 128 levels", id="very deep"),
         pytest.param(
-            PODS, b"[" * 100_000, (400, "BadRequest"), "nested more than 128 levels", id="very deep"
-        ),
-        pytest.param(
-            PODS,
-            b'{"a":' * 200 + b"1" + b"}" * 200,
-            (400, "BadRequest"),
-            "nested more than 128 levels",
-            id="deep",
+            PODS, b'{"a":' * 200 + b"1" + b"}" * 200, (400, "BadRequest"), "nested more than 128 levels", id="deep"
         ),
         pytest.param(PODS, b"1" * 5000, (400, "BadRequest"), "out of range", id="a huge number"),
-        pytest.param(
-            PODS, b" " * 3_200_000, (413, "RequestEntityTooLarge"), "limit is 3145728", id="too large"
-        ),
+        pytest.param(PODS, b" " * 3_200_000, (413, "RequestEntityTooLarge"), "limit is 3145728", id="too large"),
         pytest.param(PODS, {"metadata": 5}, (400, "BadRequest"), "metadata must be an object", id="metadata"),
         pytest.param(PODS, {"metadata": {"name": 5}}, (400, "BadRequest"), "metadata.name", id="name"),
         pytest.param(
-            NODES,
-            {"metadata": {"name": "b", "namespace": "x"}},
-            (400, "BadRequest"),
-            "namespace",
-            id="cluster object",
+            NODES, {"metadata": {"name": "b", "namespace": "x"}}, (400, "BadRequest"), "namespace", id="cluster object"
         ),
-        pytest.param(
-            "/api/v1/pods", pod("b"), (405, "MethodNotAllowed"), "does not allow", id="no namespace in path"
-        ),
+        pytest.param("/api/v1/pods", pod("b"), (405, "MethodNotAllowed"), "does not allow", id="no namespace in path"),
         pytest.param(f"{PODS}/b", pod("b"), (405, "MethodNotAllowed"), "does not allow", id="name in path"),
         pytest.param("/api/v1/things", pod("b"), (404, "NotFound"), "could not find", id="unknown resource"),
         pytest.param("/api/v2/pods", pod("b"), (404, "NotFound"), "could not find", id="unknown version"),
@@ -277,9 +251,7 @@ def test_patches(headers, patch):
 @pytest.mark.parametrize(
     "patch",
     [
-        pytest.param(
-            [{"op": "copy", "from": "", "path": "/metadata/annotations"}] * 200, id="deeper and deeper"
-        ),
+        pytest.param([{"op": "copy", "from": "", "path": "/metadata/annotations"}] * 200, id="deeper and deeper"),
         pytest.param(
             [{"op": "add", "path": "/metadata/annotations", "value": {}}]
             + [{"op": "copy", "from": "/metadata", "path": f"/metadata/annotations/{n}"} for n in range(60)],
@@ -436,11 +408,7 @@ def test_a_list_at_an_exact_version_shows_the_past():
         ({"resourceVersion": "5", "continue": "x"}, 400, "not allowed when using continue"),
         ({"sendInitialEvents": "true"}, 422, "forbidden for list"),
         ({"watch": "true", "sendInitialEvents": "true"}, 422, "requires setting resourceVersionMatch"),
-        (
-            {"watch": "true", "resourceVersionMatch": "Exact", "resourceVersion": "1"},
-            422,
-            "forbidden for watch",
-        ),
+        ({"watch": "true", "resourceVersionMatch": "Exact", "resourceVersion": "1"}, 422, "forbidden for watch"),
         ({"resourceVersion": "x"}, 400, "invalid resource version"),
         ({"continue": "x"}, 400, "continue key is not valid"),
         ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
@@ -494,9 +462,7 @@ def test_events_are_seen_and_selected_in_both_groups():
             ("Event", "v1", "hello")
         ]
         assert (await world.get("/api/v1/events", fieldSelector="involvedObject.name!=a"))["items"] == []
-        changed = await world.ask(
-            "PATCH", "/api/v1/namespaces/default/events/e", {"message": "bye"}, headers=MERGE
-        )
+        changed = await world.ask("PATCH", "/api/v1/namespaces/default/events/e", {"message": "bye"}, headers=MERGE)
         assert changed.json["message"] == "bye"
         new = await world.get("/apis/events.k8s.io/v1/namespaces/default/events/e")
         assert (new["note"], new["apiVersion"]) == ("bye", "events.k8s.io/v1")
@@ -522,10 +488,7 @@ def test_methods_that_are_not_there(method: str, path: str):
         ("*/*", "Pod"),
         ("application/vnd.kubernetes.protobuf,application/json", "Pod"),
         ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table"),
-        (
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-            "PartialObjectMetadata",
-        ),
+        ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json", "PartialObjectMetadata"),
         ("application/json;as=Song;v=v1;g=meta.k8s.io,application/json", "Pod"),
         ("application/vnd.kubernetes.protobuf", None),
         ("text/html", None),

@@ -78,10 +78,7 @@ class Running:
 
 
 def running(
-    scenario: Callable[[Running], Awaitable[None]],
-    limits: ConnectionLimits | None = None,
-    *,
-    plain: bool = False,
+    scenario: Callable[[Running], Awaitable[None]], limits: ConnectionLimits | None = None, *, plain: bool = False
 ) -> None:
     async def main() -> None:
         world = Running(limits, plain)
@@ -119,9 +116,7 @@ def test_clients_verify_the_server_by_its_authority():
             await asyncio.open_connection("127.0.0.1", world.server.port, ssl=other)
         ours = ssl.create_default_context(cadata=world.authority.pem.certificate.decode())
         for name in ("127.0.0.1", "::1", "localhost"):
-            opened = await asyncio.open_connection(
-                "127.0.0.1", world.server.port, ssl=ours, server_hostname=name
-            )
+            opened = await asyncio.open_connection("127.0.0.1", world.server.port, ssl=ours, server_hostname=name)
             world.clients.append(Client(*opened))
 
     running(scenario)
@@ -164,9 +159,7 @@ def test_an_authority_is_kept_as_text():
         pytest.param("OPTIONS * HTTP/1.1\nHost: OURS", 401, id="no path"),
         pytest.param("GET /healthz HTTP/1.1\nHost: OURS\nX-A: " + "a" * 70_000, 431, id="a long header"),
         pytest.param("GET /" + "a" * 70_000 + " HTTP/1.1\nHost: OURS", 431, id="a long path"),
-        pytest.param(
-            "GET /healthz HTTP/1.1\nHost: OURS\nX-A: " + "a" * 300_000, 431, id="a header in pieces"
-        ),
+        pytest.param("GET /healthz HTTP/1.1\nHost: OURS\nX-A: " + "a" * 300_000, 431, id="a header in pieces"),
         pytest.param("GET /healthz HTTP/1.1\nHost: OURS\n" + "A: b\n" * 200 + "C: d", 431, id="many headers"),
     ],
 )
@@ -232,9 +225,7 @@ def test_clients_that_vanish_leave_nothing_behind():
     async def scenario(world: Running):
         for _ in range(100):
             client = await world.connect()
-            client.writer.write(
-                world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n"
-            )
+            client.writer.write(world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n")
             await client.reader.readuntil(b"\r\n\r\n")
         assert world.app.watches == 100
         for client in world.clients:
@@ -250,9 +241,7 @@ def test_clients_that_vanish_leave_nothing_behind():
 def test_stopping_ends_watches_with_the_end_of_their_body():
     async def scenario(world: Running):
         client = await world.connect()
-        client.writer.write(
-            world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n"
-        )
+        client.writer.write(world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n")
         await client.reader.readuntil(b"\r\n\r\n")
         start = time.monotonic()
         await world.server.stop()
@@ -269,24 +258,17 @@ def test_a_watcher_that_never_reads_is_given_up(monkeypatch):
 
     async def scenario(world: Running):
         client = await world.connect()
-        client.writer.write(
-            world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n"
-        )
+        client.writer.write(world.head(path=f"{PODS}?watch=true").replace("\n", "\r\n").encode() + b"\r\n\r\n")
         await client.reader.readuntil(b"\r\n\r\n")
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        big = {
-            **pod(),
-            "metadata": {"name": "a", "namespace": "default", "annotations": {"x": "y" * 200_000}},
-        }
+        big = {**pod(), "metadata": {"name": "a", "namespace": "default", "annotations": {"x": "y" * 200_000}}}
         deadline = time.monotonic() + 20
         number = 0
         while world.app.watches:
             assert time.monotonic() < deadline
             for _ in range(5):
                 number += 1
-                world.store.create(
-                    resources.PODS, {**big, "metadata": {**big["metadata"], "name": f"p{number}"}}
-                )
+                world.store.create(resources.PODS, {**big, "metadata": {**big["metadata"], "name": f"p{number}"}})
             await asyncio.sleep(0.05)
 
     running(scenario, plain=True)
@@ -319,9 +301,7 @@ def test_a_port_in_use_is_one_clear_sentence():
             taken.listen()
             port = taken.getsockname()[1]
             server = HttpServer(build()[0], port=port)
-            with pytest.raises(
-                CannotListen, match=f"127.0.0.1 port {port}: it is in use; set another --port"
-            ):
+            with pytest.raises(CannotListen, match=f"127.0.0.1 port {port}: it is in use; set another --port"):
                 await server.start()
             await server.stop()
 

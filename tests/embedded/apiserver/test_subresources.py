@@ -12,12 +12,7 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 def binding(target: str = "n1", **meta: str) -> dict[str, Any]:
-    return {
-        "kind": "Binding",
-        "apiVersion": "v1",
-        "metadata": meta,
-        "target": {"kind": "Node", "name": target},
-    }
+    return {"kind": "Binding", "apiVersion": "v1", "metadata": meta, "target": {"kind": "Node", "name": target}}
 
 
 @pytest.mark.parametrize("path", [f"{PODS}/a/binding", "/api/v1/namespaces/default/bindings"])
@@ -64,9 +59,7 @@ def test_bindings_that_are_refused(body, expected, message):
     serve(scenario)
 
 
-async def protected(
-    world: World, allowed: int, *, phase: str = "Running", ready: str = "True", **status: int
-) -> None:
+async def protected(world: World, allowed: int, *, phase: str = "Running", ready: str = "True", **status: int) -> None:
     """Pod `a` under budget `b`."""
     body = pod()
     body["metadata"]["labels"] = {"app": "x"}
@@ -74,10 +67,7 @@ async def protected(
     condition = {"type": "Ready", "status": ready}
     patch = {"status": {"phase": phase, "conditions": [condition]}}
     assert (await world.ask("PATCH", f"{PODS}/a/status", patch, headers=MERGE)).status == 200
-    budget = {
-        "metadata": {"name": "b"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
-    }
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
     await world.create(BUDGETS, budget)
     counted = {
         "observedGeneration": 1,
@@ -143,9 +133,7 @@ def test_what_a_budget_protects(options, code):
 def test_a_pod_under_two_budgets_cannot_be_evicted():
     async def scenario(world: World):
         await protected(world, allowed=1)
-        await world.create(
-            BUDGETS, {"metadata": {"name": "c"}, "spec": {"maxUnavailable": 1, "selector": {}}}
-        )
+        await world.create(BUDGETS, {"metadata": {"name": "c"}, "spec": {"maxUnavailable": 1, "selector": {}}})
         reply = await world.ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "a"}})
         assert reason(reply) == (500, "InternalError")
         assert "more than one PodDisruptionBudget" in reply.json["message"]
@@ -245,9 +233,7 @@ def test_logs_say_that_there_is_none():
 def test_tokens_of_service_accounts_are_accepted_until_they_expire():
     async def scenario(world: World):
         accounts = "/api/v1/namespaces/default/serviceaccounts"
-        world.store.create(
-            resources.SERVICE_ACCOUNTS, {"metadata": {"name": "robot", "namespace": "default"}}
-        )
+        world.store.create(resources.SERVICE_ACCOUNTS, {"metadata": {"name": "robot", "namespace": "default"}})
         asked = {"spec": {"expirationSeconds": 600, "audiences": ["here"]}}
         request = await world.create(f"{accounts}/robot/token", asked)
         token = request["status"]["token"]
@@ -264,9 +250,7 @@ def test_tokens_of_service_accounts_are_accepted_until_they_expire():
     serve(scenario)
 
 
-@pytest.mark.parametrize(
-    "path", [f"{PODS}/a/exec", f"{PODS}/a/proxy/x", f"{NODES}/n1/proxy", f"{DEPLOYMENTS}/web/x"]
-)
+@pytest.mark.parametrize("path", [f"{PODS}/a/exec", f"{PODS}/a/proxy/x", f"{NODES}/n1/proxy", f"{DEPLOYMENTS}/web/x"])
 def test_other_subresources_are_not_there(path: str):
     async def scenario(world: World):
         await world.create(PODS, pod())

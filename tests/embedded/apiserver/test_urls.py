@@ -23,10 +23,7 @@ from moorage.embedded.apiserver.urls import Path
         ("/api/v1/watch/pods", Path("", "v1", "pods", watch=True)),
         ("/api/v1/watch/namespaces/a/pods/b", Path("", "v1", "pods", "a", "b", watch=True)),
         ("/apis/apps/v1/deployments", Path("apps", "v1", "deployments")),
-        (
-            "/apis/apps/v1/namespaces/a/deployments/b/scale",
-            Path("apps", "v1", "deployments", "a", "b", "scale"),
-        ),
+        ("/apis/apps/v1/namespaces/a/deployments/b/scale", Path("apps", "v1", "deployments", "a", "b", "scale")),
         ("/apis/example.com/v1/watch", Path("example.com", "v1", "watch")),
         ("/", None),
         ("", None),
@@ -97,8 +94,6 @@ def test_paths_that_can_be_read_in_two_ways_are_refused(raw: bytes):
         urls.check_path(raw)
 
 
-@pytest.mark.parametrize(
-    "raw", [b"/api/v1/pods/a.b", b"/api/v1/pods/a..b", b"/apis/a.b/v1/c", b"/.well-known/x"]
-)
+@pytest.mark.parametrize("raw", [b"/api/v1/pods/a.b", b"/api/v1/pods/a..b", b"/apis/a.b/v1/c", b"/.well-known/x"])
 def test_dots_inside_names_are_fine(raw: bytes):
     urls.check_path(raw)

@@ -42,9 +42,7 @@ def test_a_watch_shows_what_is_there_and_what_happens():
     serve(scenario)
 
 
-@pytest.mark.parametrize(
-    "path", [PODS, "/api/v1/pods", "/api/v1/watch/pods", "/api/v1/watch/namespaces/default/pods"]
-)
+@pytest.mark.parametrize("path", [PODS, "/api/v1/pods", "/api/v1/watch/pods", "/api/v1/watch/namespaces/default/pods"])
 def test_a_watch_goes_on_from_a_version(path: str):
     async def scenario(world: World):
         await world.create(PODS, pod("a"))

@@ -25,9 +25,7 @@ def served(plural: str, group: str = "", version: str = "v1") -> ServedKind:
     return found
 
 
-def ask(
-    endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **headers: str
-) -> ServerAnswer | None:
+def ask(endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **headers: str) -> ServerAnswer | None:
     """One request; underscores in header names stand for dashes."""
     path, _, query = path.partition("?")
     return endpoint.answer(

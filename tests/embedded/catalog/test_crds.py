@@ -87,16 +87,8 @@ SPEC = f"{V}/schema/openAPIV3Schema/properties/spec"
 @pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
-        (
-            "metadata/name",
-            "x.y",
-            'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group',
-        ),
-        (
-            "spec/scope",
-            "Galaxy",
-            'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
-        ),
+        ("metadata/name", "x.y", 'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group'),
+        ("spec/scope", "Galaxy", 'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
         ("spec/names/kind", None, "spec.names.kind: Required value"),
         ("spec/versions", [], "spec.versions: Required value"),
         (f"{V}/name", None, "spec.versions[0].name: Required value"),
@@ -105,11 +97,7 @@ SPEC = f"{V}/schema/openAPIV3Schema/properties/spec"
             False,
             'spec.versions: Invalid value: ["v1"]: must have exactly one version marked as storage version',
         ),
-        (
-            f"{V}/schema",
-            None,
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
-        ),
+        (f"{V}/schema", None, "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"),
         (
             f"{V}/schema/openAPIV3Schema/type",
             "string",
@@ -121,26 +109,14 @@ SPEC = f"{V}/schema/openAPIV3Schema/properties/spec"
             "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].type: Required value: "
             "must not be empty for specified object fields",
         ),
-        (
-            f"{SPEC}/properties/size/type",
-            "int",
-            'Unsupported value: "int": supported values: "string", "integer"',
-        ),
+        (f"{SPEC}/properties/size/type", "int", 'Unsupported value: "int": supported values: "string", "integer"'),
         (f"{SPEC}/properties/tags/items", None, "properties[tags].items: Required value: must be specified"),
         (f"{SPEC}/properties/title/pattern", "[", "must be a valid regular expression"),
         (f"{SPEC}/properties/size/$ref", "http://elsewhere", "references are not supported"),
         (f"{V}/additionalPrinterColumns/0/jsonPath", "size", "JSONPath 'size' is not understood"),
-        (
-            f"{V}/additionalPrinterColumns/0/type",
-            "text",
-            'additionalPrinterColumns[0].type: Unsupported value: "text"',
-        ),
+        (f"{V}/additionalPrinterColumns/0/type", "text", 'additionalPrinterColumns[0].type: Unsupported value: "text"'),
         (f"{V}/subresources/scale/specReplicasPath", ".status.x", "should be a json path under .spec"),
-        (
-            "spec/conversion",
-            {"strategy": "Webhook"},
-            'Unsupported value: "Webhook": supported values: "None"',
-        ),
+        ("spec/conversion", {"strategy": "Webhook"}, 'Unsupported value: "Webhook": supported values: "None"'),
     ],
 )
 def test_wrong_definitions_are_refused_with_the_field(path, value, problem):
@@ -224,11 +200,7 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(world):
     with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
         served.admission.admit(widget("c"), None)
     world.store.patch(
-        WIDGETS,
-        "a",
-        {"metadata": {"finalizers": None}},
-        namespace="default",
-        patch_type="application/merge-patch+json",
+        WIDGETS, "a", {"metadata": {"finalizers": None}}, namespace="default", patch_type="application/merge-patch+json"
     )
     world.run()
     assert not world.there("widgets.example.io")
@@ -299,15 +271,9 @@ def admit(raw: dict[str, Any], old: dict[str, Any] | None = None, subresource: s
 
 
 def test_defaults_are_filled_in_and_unknown_fields_cut_off():
-    raw = widget(
-        sise=2, parts=[{"name": "a", "x": 1}], free={"any": {"thing": 1}}, labels={"a": "b"}, note=None
-    )
+    raw = widget(sise=2, parts=[{"name": "a", "x": 1}], free={"any": {"thing": 1}}, labels={"a": "b"}, note=None)
     assert admit({**raw, "extra": 1}) == widget(
-        mode="fast",
-        parts=[{"name": "a", "count": 1}],
-        free={"any": {"thing": 1}},
-        labels={"a": "b"},
-        note=None,
+        mode="fast", parts=[{"name": "a", "count": 1}], free={"any": {"thing": 1}}, labels={"a": "b"}, note=None
     )
 
 
@@ -323,27 +289,15 @@ def test_int_or_string(port):
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        (
-            {"size": "big"},
-            'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"',
-        ),
-        (
-            {"size": 1.5},
-            'spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"',
-        ),
-        (
-            {"size": True},
-            'spec.size: Invalid value: "boolean": spec.size in body must be of type integer: "boolean"',
-        ),
+        ({"size": "big"}, 'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"'),
+        ({"size": 1.5}, 'spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"'),
+        ({"size": True}, 'spec.size: Invalid value: "boolean": spec.size in body must be of type integer: "boolean"'),
         ({"size": 0}, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
         ({"size": 11}, "spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10"),
         ({"size": None}, "spec.size: Required value"),
         ({"mode": "odd"}, 'spec.mode: Unsupported value: "odd": supported values: "fast", "slow"'),
         ({"title": "AB"}, "spec.title: Invalid value: \"AB\": spec.title in body should match '^[a-z]+$'"),
-        (
-            {"title": "a"},
-            'spec.title: Invalid value: "a": spec.title in body should be at least 2 chars long',
-        ),
+        ({"title": "a"}, 'spec.title: Invalid value: "a": spec.title in body should be at least 2 chars long'),
         ({"title": "abcdef"}, "spec.title: Too long: may not be more than 5 bytes"),
         (
             {"port": 1.5},
@@ -352,10 +306,7 @@ def test_int_or_string(port):
         ({"ratio": 0}, "spec.ratio: Invalid value: 0: spec.ratio in body should be greater than 0"),
         ({"ratio": 0.7}, "spec.ratio: Invalid value: 0.7: spec.ratio in body should be a multiple of 0.5"),
         ({"at": "soon"}, 'spec.at: Invalid value: "soon": spec.at in body must be of type date-time: "soon"'),
-        (
-            {"labels": {"a": 1}},
-            'spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string',
-        ),
+        ({"labels": {"a": 1}}, 'spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string'),
         ({"labels": {"a": "", "b": "", "c": ""}}, "spec.labels: Too many: 3: must have at most 2 items"),
         ({"tags": ["a", "b", "c", "d"]}, "spec.tags: Too many: 4: must have at most 3 items"),
         ({"tags": ["a", "a"]}, 'spec.tags[1]: Duplicate value: "a"'),

@@ -32,10 +32,7 @@ def test_plain_documents_lead_from_the_groups_to_every_kind(discovery):
     for served in (kind.served for kind in BUILT_IN):
         assert (served.resource.api_version, served.resource.plural) in found
     assert {("v1", "pods/binding"), ("v1", "pods/eviction"), ("apps/v1", "deployments/scale")} <= found
-    assert {
-        ("metrics.k8s.io/v1beta1", "pods"),
-        ("authorization.k8s.io/v1", "selfsubjectaccessreviews"),
-    } <= found
+    assert {("metrics.k8s.io/v1beta1", "pods"), ("authorization.k8s.io/v1", "selfsubjectaccessreviews")} <= found
 
 
 def test_an_entry_tells_all_that_kubectl_needs(discovery):
@@ -109,10 +106,7 @@ def test_discovery_follows_the_catalog():
     catalog = Catalog()
     discovery = Discovery(catalog, virtual=())
     before = ask(discovery, "/apis")
-    kinds = [
-        ServedKind(custom("example.io", v, "widgets", "Widget"), "widget")
-        for v in ("v1beta1", "v1", "v2alpha1")
-    ]
+    kinds = [ServedKind(custom("example.io", v, "widgets", "Widget"), "widget") for v in ("v1beta1", "v1", "v2alpha1")]
     for kind in kinds:
         catalog.add(kind)
     after = ask(discovery, "/apis")
@@ -138,9 +132,7 @@ def test_metrics_come_last_so_that_plain_names_mean_the_stored_kinds(discovery):
     assert groups[-1] == "metrics.k8s.io"
 
 
-@pytest.mark.parametrize(
-    "path", ["/apis/none", "/apis/apps/v9", "/api/v1/pods", "/", "/apis/apps/v1/deployments"]
-)
+@pytest.mark.parametrize("path", ["/apis/none", "/apis/apps/v9", "/api/v1/pods", "/", "/apis/apps/v1/deployments"])
 def test_other_paths_are_left_to_others(discovery, path):
     assert ask(discovery, path) is None
 

@@ -93,11 +93,7 @@ def test_the_index_leads_to_a_document_for_each_group_version(openapi):
 def test_kubectl_finds_what_it_looks_for_in_version_3(openapi):
     document = told(openapi, "/openapi/v3/apis/apps/v1")
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
-    assert patch["x-kubernetes-group-version-kind"] == {
-        "group": "apps",
-        "version": "v1",
-        "kind": "Deployment",
-    }
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
     parameters = {parameter["name"]: parameter["in"] for parameter in patch["parameters"]}
     assert parameters["fieldValidation"] == parameters["dryRun"] == "query"
     assert "application/strategic-merge-patch+json" in patch["requestBody"]["content"]
@@ -226,9 +222,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_unknown_fields_are_named_with_their_path(raw, unknown):
-    assert unknown_fields(served("deployments", "apps"), raw) == [
-        f'unknown field "{path}"' for path in unknown
-    ]
+    assert unknown_fields(served("deployments", "apps"), raw) == [f'unknown field "{path}"' for path in unknown]
 
 
 @pytest.mark.parametrize("metadata", [{}, {"metadata": {"type": "object"}}], ids=["absent", "its type alone"])

@@ -87,11 +87,7 @@ ONE = {"containers": [{"name": "c"}]}
             id="gated",
         ),
         pytest.param(
-            ONE,
-            {"phase": "Running", "containerStatuses": [running()]},
-            {},
-            ("1/1", "Running", "0"),
-            id="running",
+            ONE, {"phase": "Running", "containerStatuses": [running()]}, {}, ("1/1", "Running", "0"), id="running"
         ),
         pytest.param(
             ONE,
@@ -108,25 +104,13 @@ ONE = {"containers": [{"name": "c"}]}
             id="a finished pod does not terminate",
         ),
         pytest.param(
-            ONE,
-            {"phase": "Failed", "containerStatuses": [ended(1, "Error")]},
-            {},
-            ("0/1", "Error", "0"),
-            id="failed",
+            ONE, {"phase": "Failed", "containerStatuses": [ended(1, "Error")]}, {}, ("0/1", "Error", "0"), id="failed"
         ),
         pytest.param(
-            ONE,
-            {"phase": "Failed", "reason": "Evicted"},
-            {},
-            ("0/1", "Evicted", "0"),
-            id="reason of the pod",
+            ONE, {"phase": "Failed", "reason": "Evicted"}, {}, ("0/1", "Evicted", "0"), id="reason of the pod"
         ),
         pytest.param(
-            ONE,
-            {"phase": "Running", "containerStatuses": [ended(7)]},
-            {},
-            ("0/1", "ExitCode:7", "0"),
-            id="exit code",
+            ONE, {"phase": "Running", "containerStatuses": [ended(7)]}, {}, ("0/1", "ExitCode:7", "0"), id="exit code"
         ),
         pytest.param(
             ONE,
@@ -215,11 +199,7 @@ def test_pods(spec, status, meta, expected):
 
 def test_wide_columns_of_pods():
     raw = made(
-        spec={
-            "nodeName": "n1",
-            "containers": [],
-            "readinessGates": [{"conditionType": "a"}, {"conditionType": "b"}],
-        },
+        spec={"nodeName": "n1", "containers": [], "readinessGates": [{"conditionType": "a"}, {"conditionType": "b"}]},
         status={
             "podIPs": [{"ip": "10.0.0.1"}],
             "nominatedNodeName": "n2",
@@ -241,22 +221,14 @@ READY_NODE = {"conditions": [READY], "nodeInfo": {"kubeletVersion": "v1"}}
     [
         pytest.param({}, {}, READY_NODE, ("Ready", "<none>", "v1"), id="ready"),
         pytest.param(
-            {
-                "node-role.kubernetes.io/control-plane": "",
-                "node-role.kubernetes.io/": "",
-                "kubernetes.io/role": "a",
-            },
+            {"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/": "", "kubernetes.io/role": "a"},
             {"unschedulable": True},
             READY_NODE,
             ("Ready,SchedulingDisabled", "a,control-plane", "v1"),
             id="cordoned, with roles",
         ),
         pytest.param(
-            {},
-            {},
-            {"conditions": [{"type": "Ready", "status": "Unknown"}]},
-            ("NotReady", "<none>", ""),
-            id="lost",
+            {}, {}, {"conditions": [{"type": "Ready", "status": "Unknown"}]}, ("NotReady", "<none>", ""), id="lost"
         ),
         pytest.param({}, {}, {}, ("Unknown", "<none>", ""), id="never reported"),
     ],
@@ -345,10 +317,7 @@ SELECTED = "app=x,t in (1,2),!n,e"
             {
                 "spec": {
                     "clusterIPs": ["10.0.0.1"],
-                    "ports": [
-                        {"port": 80, "protocol": "TCP"},
-                        {"port": 53, "nodePort": 30053, "protocol": "UDP"},
-                    ],
+                    "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}],
                     "selector": {"a": "b"},
                 }
             },
@@ -376,10 +345,7 @@ SELECTED = "app=x,t in (1,2),!n,e"
         ),
         (
             ("persistentvolumeclaims",),
-            {
-                "spec": {"storageClassName": "fast"},
-                "status": {"phase": "Pending", "capacity": {"storage": "1Gi"}},
-            },
+            {"spec": {"storageClassName": "fast"}, "status": {"phase": "Pending", "capacity": {"storage": "1Gi"}}},
             ["x", "Pending", "", "", "", "fast", "<unset>", "60s", "<unset>"],
         ),
         (
@@ -466,11 +432,7 @@ SELECTED = "app=x,t in (1,2),!n,e"
             {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
             ["x", "a=b", "60s"],
         ),
-        (
-            ("controllerrevisions", "apps"),
-            {"revision": 3, "data": {}},
-            ["x", "<none>", 3, "60s"],
-        ),
+        (("controllerrevisions", "apps"), {"revision": 3, "data": {}}, ["x", "<none>", 3, "60s"]),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -132,9 +132,7 @@ def test_whoever_is_authenticated_may_do_everything(reviews, path, spec, allowed
 
 
 def test_rules_are_everything(reviews):
-    answer = told(
-        reviews, f"{AUTHORIZATION}/selfsubjectrulesreviews", "POST", {"spec": {"namespace": "default"}}
-    )
+    answer = told(reviews, f"{AUTHORIZATION}/selfsubjectrulesreviews", "POST", {"spec": {"namespace": "default"}})
     assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
 
 
@@ -146,10 +144,7 @@ def test_who_am_i(reviews):
 @pytest.mark.parametrize(
     ("token", "status"),
     [
-        (
-            "secret",
-            {"authenticated": True, "user": {"username": "bob", "groups": ["dev"]}, "audiences": []},
-        ),
+        ("secret", {"authenticated": True, "user": {"username": "bob", "groups": ["dev"]}, "audiences": []}),
         ("wrong", {"authenticated": False, "user": {}, "error": "the token is not known to this server"}),
     ],
 )
@@ -216,11 +211,7 @@ def test_an_old_event_is_stored_in_the_new_form():
     assert CORE_EVENTS_VIEW.outward(stored) == {**CORE, "reportingComponent": "kubelet"}
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(sorted({*CORE, "series", "related", "action", "eventTime"})), st.integers()
-    )
-)
+@given(st.dictionaries(st.sampled_from(sorted({*CORE, "series", "related", "action", "eventTime"})), st.integers()))
 def test_the_old_form_survives_the_way_there_and_back(fields):
     event = {**fields, "apiVersion": "v1", "kind": "Event"}
     back = CORE_EVENTS_VIEW.outward(CORE_EVENTS_VIEW.inward(event))

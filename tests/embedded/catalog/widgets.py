@@ -21,12 +21,7 @@ SCHEMA: dict[str, Any] = {
                 "at": {"type": "string", "format": "date-time"},
                 "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 2},
-                "tags": {
-                    "type": "array",
-                    "maxItems": 3,
-                    "x-kubernetes-list-type": "set",
-                    "items": {"type": "string"},
-                },
+                "tags": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "set", "items": {"type": "string"}},
                 "parts": {
                     "type": "array",
                     "minItems": 1,
@@ -35,10 +30,7 @@ SCHEMA: dict[str, Any] = {
                     "items": {
                         "type": "object",
                         "required": ["name"],
-                        "properties": {
-                            "name": {"type": "string"},
-                            "count": {"type": "integer", "default": 1},
-                        },
+                        "properties": {"name": {"type": "string"}, "count": {"type": "integer", "default": 1}},
                     },
                 },
                 "one": {
@@ -53,9 +45,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def definition(
-    kind: str = "Widget", plural: str = "widgets", group: str = "example.io", **spec: Any
-) -> dict[str, Any]:
+def definition(kind: str = "Widget", plural: str = "widgets", group: str = "example.io", **spec: Any) -> dict[str, Any]:
     """A CustomResourceDefinition with one version, and its status and scale."""
     version = {
         "name": "v1",

@@ -28,11 +28,7 @@ def test_every_node_gets_one_and_new_nodes_too():
         world.settle(5)
         assert places(world) == ["n0", "n1", "n2", "n3"]
         status = world.get(kinds.DAEMON_SETS, "agent")["status"]
-        assert (status["desiredNumberScheduled"], status["numberReady"], status["numberAvailable"]) == (
-            4,
-            4,
-            4,
-        )
+        assert (status["desiredNumberScheduled"], status["numberReady"], status["numberAvailable"]) == (4, 4, 4)
         pod = world.all(kinds.PODS)[0]
         term = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         assert term["nodeSelectorTerms"][0]["matchFields"][0]["key"] == "metadata.name"

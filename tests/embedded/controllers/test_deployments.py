@@ -162,13 +162,10 @@ def test_old_revisions_beyond_the_limit_are_dropped():
         for number in range(2, 7):
             world.settle(6)
             containers = [{"name": "main", "image": f"app:{number}"}]
-            world.patch(
-                kinds.DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"containers": containers}}}}
-            )
+            world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"containers": containers}}}})
         world.settle(10)
         numbers = [
-            one["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
-            for one in world.all(kinds.REPLICA_SETS)
+            one["metadata"]["annotations"]["deployment.kubernetes.io/revision"] for one in world.all(kinds.REPLICA_SETS)
         ]
         assert sorted(numbers) == ["4", "5", "6"]
 

@@ -94,9 +94,7 @@ def test_indexed_pods_know_their_index():
         world.settle(30)
         assert ended(world) == ("Complete", "CompletionsReached")
         assert status(world)["completedIndexes"] == "0-4"
-        pods = {
-            p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: p for p in _pods(world)
-        }
+        pods = {p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: p for p in _pods(world)}
         assert sorted(pods) == ["0", "1", "2", "3", "4"]
         env = pods["3"]["spec"]["containers"][0]["env"]
         assert env == [{"name": "JOB_COMPLETION_INDEX", "value": "3"}]
@@ -158,8 +156,7 @@ def test_a_deleted_job_takes_its_pods_along():
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("", []), ("3", [3]), ("0-2,5", [0, 1, 2, 5]), ("1,2", [1, 2]), ("0,1,7-9", [0, 1, 7, 8, 9])],
+    ("text", "numbers"), [("", []), ("3", [3]), ("0-2,5", [0, 1, 2, 5]), ("1,2", [1, 2]), ("0,1,7-9", [0, 1, 7, 8, 9])]
 )
 def test_indexes_are_written_short(text: str, numbers: list[int]):
     assert format_indexes(numbers) == text
@@ -244,9 +241,7 @@ def test_a_cron_job_makes_a_job_each_time_and_keeps_the_last_three():
 @pytest.mark.parametrize(("policy", "expected"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
 def test_concurrency(policy: str, expected: int):
     raw = cron(concurrencyPolicy=policy)
-    raw["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = {
-        "moorage.dev/run-seconds": "forever"
-    }
+    raw["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = {"moorage.dev/run-seconds": "forever"}
     with World() as world:
         world.create(kinds.CRON_JOBS, raw)
         world.settle(920)

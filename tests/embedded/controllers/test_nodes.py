@@ -28,12 +28,7 @@ def ready(world: World, name: str) -> str:
 
 def tolerant(seconds: int) -> list[Raw]:
     return [
-        {
-            "key": f"node.kubernetes.io/{k}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": seconds,
-        }
+        {"key": f"node.kubernetes.io/{k}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
         for k in ("not-ready", "unreachable")
     ]
 
@@ -129,18 +124,8 @@ TIMES = [
     ("no taint", [], [], math.inf),
     ("not tolerated", [NO_EXECUTE], [], -math.inf),
     ("tolerated for ever", [NO_EXECUTE], [Toleration(key="k", operator="Exists")], math.inf),
-    (
-        "tolerated for a while",
-        [NO_EXECUTE],
-        [Toleration(key="k", operator="Exists", toleration_seconds=30)],
-        NOW + 20,
-    ),
-    (
-        "negative is at once",
-        [NO_EXECUTE],
-        [Toleration(key="k", operator="Exists", toleration_seconds=-5)],
-        NOW - 10,
-    ),
+    ("tolerated for a while", [NO_EXECUTE], [Toleration(key="k", operator="Exists", toleration_seconds=30)], NOW + 20),
+    ("negative is at once", [NO_EXECUTE], [Toleration(key="k", operator="Exists", toleration_seconds=-5)], NOW - 10),
     (
         "the shortest counts",
         [NO_EXECUTE],

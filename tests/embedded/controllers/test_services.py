@@ -19,12 +19,7 @@ def budget(selector: Raw | None = None, **spec: Any) -> Raw:
 
 def numbers(world: World) -> tuple[int, int, int, int]:
     found = world.get(kinds.BUDGETS, "web")["status"]
-    return (
-        found["expectedPods"],
-        found["currentHealthy"],
-        found["desiredHealthy"],
-        found["disruptionsAllowed"],
-    )
+    return (found["expectedPods"], found["currentHealthy"], found["desiredHealthy"], found["disruptionsAllowed"])
 
 
 BUDGETS = [
@@ -64,9 +59,7 @@ def test_a_budget_follows_its_pods_and_the_scale_of_their_owner():
 def test_a_percentage_of_bare_pods_is_refused():
     made = template()
     with World() as world:
-        world.create(
-            kinds.PODS, {"metadata": {"name": "p", "namespace": "default", **made["metadata"]}, **_spec(made)}
-        )
+        world.create(kinds.PODS, {"metadata": {"name": "p", "namespace": "default", **made["metadata"]}, **_spec(made)})
         world.create(kinds.BUDGETS, budget(minAvailable="50%"))
         world.settle(5)
         assert numbers(world)[3] == 0

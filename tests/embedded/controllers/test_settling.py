@@ -89,12 +89,7 @@ class User:
 
 def _tolerations() -> list[Raw]:
     return [
-        {
-            "key": f"node.kubernetes.io/{key}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": 5,
-        }
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
         for key in ("not-ready", "unreachable")
     ]
 
@@ -124,14 +119,10 @@ def check_settled(world: World) -> None:
         assert {pod["spec"]["containers"][0]["image"] for pod in pods} <= {image}, name
         assert owner["status"].get(count, 0) == wanted, name
         assert owner["status"]["observedGeneration"] == owner["metadata"]["generation"], name
-    assert sorted(p["spec"]["nodeName"] for p in world.all(kinds.PODS, "app=agent")) == [
-        f"n{i}" for i in range(NODES)
-    ]
+    assert sorted(p["spec"]["nodeName"] for p in world.all(kinds.PODS, "app=agent")) == [f"n{i}" for i in range(NODES)]
     budget = world.get(kinds.BUDGETS, "web")["status"]
     assert budget["currentHealthy"] == budget["expectedPods"] == web["spec"]["replicas"]
-    addresses = [
-        a["ip"] for s in world.get(kinds.ENDPOINTS, "web")["subsets"] for a in s.get("addresses", ())
-    ]
+    addresses = [a["ip"] for s in world.get(kinds.ENDPOINTS, "web")["subsets"] for a in s.get("addresses", ())]
     assert sorted(addresses) == sorted(p["status"]["podIP"] for p in world.all(kinds.PODS, "app=web"))
     assert not any(n["spec"].get("taints") for n in world.all(kinds.NODES) if n.get("spec"))
 
@@ -212,9 +203,7 @@ def test_nothing_is_counted_twice_when_answers_are_lost():
         for verb in ("replace", "patch"):
             world.faults.add(Fault(effects.lost_answer(), verb=verb, times=None, chance=0.4))
         meta = {"name": "sum", "namespace": "default"}
-        world.create(
-            kinds.JOBS, {"metadata": meta, "spec": {"template": quick, "completions": 12, "parallelism": 4}}
-        )
+        world.create(kinds.JOBS, {"metadata": meta, "spec": {"template": quick, "completions": 12, "parallelism": 4}})
         world.settle(120)
         world.faults.clear()
         world.settle(60)

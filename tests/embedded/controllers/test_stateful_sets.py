@@ -86,9 +86,7 @@ def test_pods_come_in_order_with_their_names_and_claims():
         pod = world.get(kinds.PODS, "web-1")
         assert pod["spec"]["hostname"] == "web-1"
         assert pod["spec"]["subdomain"] == "web"
-        assert pod["spec"]["volumes"] == [
-            {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}}
-        ]
+        assert pod["spec"]["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}}]
         assert pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "1"
         phases = {c["metadata"]["name"]: c["status"]["phase"] for c in world.all(kinds.CLAIMS)}
         assert phases == {f"data-web-{i}": "Bound" for i in range(3)}

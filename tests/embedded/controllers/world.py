@@ -57,9 +57,7 @@ class World:
         self.kubelets: Kubelets | None = None
         self.run(self._start(nodes, kubelets, tuple(controllers), schedule))
 
-    async def _start(
-        self, nodes: int, kubelets: KubeletSettings | None, controllers: Any, schedule: bool
-    ) -> None:
+    async def _start(self, nodes: int, kubelets: KubeletSettings | None, controllers: Any, schedule: bool) -> None:
         for number in range(nodes):
             await self.user.create(kinds.NODES, node(f"n{number}"))
         self._controllers = controllers
@@ -149,12 +147,7 @@ class World:
         return dict(
             self.run(
                 self.user.patch(
-                    resource,
-                    name,
-                    patch,
-                    namespace=namespace,
-                    subresource=subresource,
-                    patch_type=PatchType.MERGE,
+                    resource, name, patch, namespace=namespace, subresource=subresource, patch_type=PatchType.MERGE
                 )
             ).raw
         )
@@ -207,9 +200,7 @@ def _takes_pods(raw: Raw) -> bool:
     spec = raw.get("spec") or {}
     hard = [t for t in spec.get("taints") or () if t["effect"] in ("NoSchedule", "NoExecute")]
     ready = [
-        c
-        for c in (raw.get("status") or {}).get("conditions") or ()
-        if c["type"] == "Ready" and c["status"] == "True"
+        c for c in (raw.get("status") or {}).get("conditions") or () if c["type"] == "Ready" and c["status"] == "True"
     ]
     return not spec.get("unschedulable") and not hard and bool(ready)
 
@@ -227,10 +218,7 @@ def _named_nodes(pod: Raw) -> list[str]:
 
 
 def node(name: str, cpu: str = "16", **meta: Any) -> Raw:
-    return {
-        "metadata": {"name": name, **meta},
-        "status": {"capacity": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
-    }
+    return {"metadata": {"name": name, **meta}, "status": {"capacity": {"cpu": cpu, "memory": "64Gi", "pods": "110"}}}
 
 
 def template(labels: dict[str, str] | None = None, annotations: Raw | None = None, **spec: Any) -> Raw:

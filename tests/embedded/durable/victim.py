@@ -26,9 +26,7 @@ def say(*words: object) -> None:
 
 async def write(store: Store, name: str, rng: random.Random) -> None:
     """Creates, changes, deletes and creates one pod again and again."""
-    exists = any(
-        stored.name == name for stored in store.list(PODS, field_selector=f"metadata.name={name}").items
-    )
+    exists = any(stored.name == name for stored in store.list(PODS, field_selector=f"metadata.name={name}").items)
     for step in range(sys.maxsize):
         remove = exists and rng.random() < 0.3
         say("will", "delete" if remove else "put", name)

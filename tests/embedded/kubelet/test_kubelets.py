@@ -123,8 +123,7 @@ def test_overcommit_by_two_schedulers_ends_at_the_node():
         assert len(failed) == 1
         assert failed[0]["status"]["reason"] == "OutOfcpu"
         assert failed[0]["status"]["message"] == (
-            "Pod was rejected: Node didn't have enough resource: cpu, "
-            "requested: 900, used: 1800, capacity: 2000"
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 900, used: 1800, capacity: 2000"
         )
         assert world.events("OutOfcpu")
         world.delete(kinds.PODS, "a", grace_period=0)

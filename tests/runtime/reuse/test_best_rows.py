@@ -21,9 +21,7 @@ def small(monkeypatch):
     monkeypatch.setattr(best_rows, "_LONGEST", 9)
 
 
-@given(
-    st.lists(totals, min_size=1, max_size=40), st.lists(st.tuples(st.integers(0, 39), totals), max_size=80)
-)
+@given(st.lists(totals, min_size=1, max_size=40), st.lists(st.tuples(st.integers(0, 39), totals), max_size=80))
 def test_the_best_is_that_of_all_rows(start, changes):
     column, found = np.array(start, dtype=np.int64), BestRows()
     for position, total in [(0, start[0]), *changes]:

@@ -91,9 +91,7 @@ def test_more_changed_rows_than_are_worth_judging_one_by_one_drop_a_template(mon
     assert clusters.place(web(3)).baseline is not kept
 
 
-SPECIAL: list[Any] = [
-    pytest.param({"nominated": "node-1"}, id="a nominated node"),
-]
+SPECIAL: list[Any] = [pytest.param({"nominated": "node-1"}, id="a nominated node")]
 
 
 @pytest.mark.parametrize("options", SPECIAL)
@@ -213,9 +211,7 @@ def test_templates_that_drive_each_other_out_are_not_built_each_time(monkeypatch
     clusters.chooser = NodeChooser(clusters.reuse)
     for number in range(60):
         clusters.place(make_pod(f"p{number}", cpu="1m", labels={"app": f"app-{number % 2}"}))
-    assert len(built) < 30, (
-        "as many as half of the pods had a baseline built, which the other template dropped"
-    )
+    assert len(built) < 30, "as many as half of the pods had a baseline built, which the other template dropped"
 
 
 def test_a_baseline_that_was_used_is_built_again_with_the_next_pod():

@@ -34,24 +34,11 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
             spread_over(ZONE, {"app": "soft"}, soft=True, max_skew=2),
         ],
     },
-    {
-        "cpu": "50m",
-        "labels": {"app": "zonal"},
-        "spread": [spread_over(ZONE, {"app": "zonal"}, soft=True)],
-    },
-    {
-        "cpu": "200m",
-        "labels": {"app": "near"},
-        "affinity": make_affinity(near={"app": "served"}, topology=ZONE),
-    },
+    {"cpu": "50m", "labels": {"app": "zonal"}, "spread": [spread_over(ZONE, {"app": "zonal"}, soft=True)]},
+    {"cpu": "200m", "labels": {"app": "near"}, "affinity": make_affinity(near={"app": "served"}, topology=ZONE)},
     {"cpu": "200m", "labels": {"app": "away"}, "affinity": make_affinity(away={"app": "away"})},
     {"cpu": "100m", "labels": {"app": "ports"}, "ports": [8080]},
-    {
-        "cpu": "100m",
-        "labels": {"app": "picky"},
-        "node_selector": {"disk": "ssd"},
-        "tolerations": ["a=b:NoSchedule"],
-    },
+    {"cpu": "100m", "labels": {"app": "picky"}, "node_selector": {"disk": "ssd"}, "tolerations": ["a=b:NoSchedule"]},
 )
 
 
@@ -135,8 +122,7 @@ class Clusters:
         assert totals(warm, fresh)
         if warm.node:
             self.world.put(
-                PODS,
-                msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=warm.node)),
+                PODS, msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=warm.node))
             )
 
     def template(self):

@@ -35,11 +35,7 @@ def snapshot() -> dict[str, Any]:
     """Nodes of which some have taints and some are cordoned, nearly full; a pod that fits nowhere."""
     nodes = [
         clusters.node(
-            f"n{i}",
-            "abc"[i % 3],
-            "8",
-            taints=[clusters.GPU] if i % 4 == 0 else [],
-            unschedulable=i % 10 == 1,
+            f"n{i}", "abc"[i % 3], "8", taints=[clusters.GPU] if i % 4 == 0 else [], unschedulable=i % 10 == 1
         )
         for i in range(NODES)
     ]

@@ -139,9 +139,7 @@ def main() -> None:
                     opened = [open_page(chromium, served, path) for path in (PAGES if number % 2 else ())]
                     found[len(opened)].append(measured.block(given.churn))
                     main_ms, answers = found[len(opened)][-1]
-                    print(
-                        f"{len(opened)} browsers: {main_ms:.3f} ms/pod, answers {answers:.2f} %", flush=True
-                    )
+                    print(f"{len(opened)} browsers: {main_ms:.3f} ms/pod, answers {answers:.2f} %", flush=True)
                     for looking in opened:
                         looking.context.close()
                     time.sleep(GONE_SECONDS)

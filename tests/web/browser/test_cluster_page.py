@@ -57,10 +57,7 @@ def test_a_node_shows_its_pods_and_the_pending_ones_it_does_not_take(served, loo
     looking = look(served)
     page = looking.open("/node/cpu-1")
     page.wait_for_selector("text=default/web-0")
-    assert (
-        "Insufficient cpu"
-        in page.locator("section", has_text="Pending pods that this node rejects").inner_text()
-    )
+    assert "Insufficient cpu" in page.locator("section", has_text="Pending pods that this node rejects").inner_text()
     assert page.locator("section", has_text="Pods (2)").locator("tbody tr").count() == 2
     looking.shot("node")
 

@@ -166,9 +166,7 @@ def exported(page, name: str) -> Any:
     return json.loads(download.value.path().read_text())
 
 
-def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_leaves_nothing(
-    tmp_path, serve, look
-):
+def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_leaves_nothing(tmp_path, serve, look):
     (tmp_path / "own").mkdir()
     cluster = Cluster(tmp_path / "own", start)
     try:
@@ -199,9 +197,7 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
             page.get_by_label(choice).click()
             looking.shot("import")
             body = json.dumps(content).encode()
-            page.set_input_files(
-                "input[type=file]", {"name": "f.json", "mimeType": "application/json", "buffer": body}
-            )
+            page.set_input_files("input[type=file]", {"name": "f.json", "mimeType": "application/json", "buffer": body})
             page.wait_for_selector("text=Import: ")
 
         reset()

@@ -76,9 +76,7 @@ def test_preemption_shows_its_victims_and_the_nodes_it_could_choose_from(serve, 
     assert [row.split()[0] for row in card.locator("tbody tr").all_inner_texts()] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("cpu", "says"), [("1", "Schedulable: 1 of 1 nodes"), ("8", "Pending: 0 of 1 nodes")]
-)
+@pytest.mark.parametrize(("cpu", "says"), [("1", "Schedulable: 1 of 1 nodes"), ("8", "Pending: 0 of 1 nodes")])
 def test_a_cluster_of_one_node_has_its_tables_too(serve, look, tmp_path_factory, cpu, says):
     cluster = {"nodes": [clusters.node("only")], "pods": [clusters.pod("one", cpu)]}
     served = serve("--snapshot", clusters.write(tmp_path_factory.mktemp("only"), cpu, cluster))

@@ -51,11 +51,7 @@ def test_more_nodes_take_pods_that_wait(served, look):
 
 @pytest.mark.parametrize(
     ("manifest", "says"),
-    [
-        ("{", "the manifest is not YAML"),
-        ("a: b", "apiVersion and kind are missing"),
-        ("", "There is nothing to try"),
-    ],
+    [("{", "the manifest is not YAML"), ("a: b", "apiVersion and kind are missing"), ("", "There is nothing to try")],
     ids=["no YAML", "no object", "nothing"],
 )
 def test_what_cannot_be_tried_is_said(served, look, manifest, says):

@@ -38,9 +38,7 @@ def test_pods_are_grouped_by_who_refuses_them(source):
     page = asyncio.run(source.queue(QueueQuery()))
     assert page.places == {"active": 1, "unschedulable": 3, "gated": 1}
     assert page.groups == [
-        QueueGroup(
-            place="unschedulable", reason="NodeResourcesFit,NodeUnschedulable,TaintToleration", pods=3
-        ),
+        QueueGroup(place="unschedulable", reason="NodeResourcesFit,NodeUnschedulable,TaintToleration", pods=3),
         QueueGroup(place="active", reason="", pods=1),
         QueueGroup(place="gated", reason="SchedulingGates", pods=1),
     ]
@@ -72,9 +70,7 @@ def test_pages_follow_each_other_until_there_is_none(source):
 
 def test_the_table_says_who_refuses_each_node_and_scores_the_others(source):
     found = asyncio.run(source.pod("default/small")).explanation["table"]
-    verdicts = {
-        each["plugin"]: dict(zip(found["nodes"], each["verdicts"], strict=True)) for each in found["plugins"]
-    }
+    verdicts = {each["plugin"]: dict(zip(found["nodes"], each["verdicts"], strict=True)) for each in found["plugins"]}
     scores = dict(zip(found["nodes"], found["scores"], strict=True))
     assert verdicts["TaintToleration"] == {"gpu-1": 1, "cpu-1": 0, "cpu-2": 0, "cpu-3": 0}
     assert verdicts["NodeUnschedulable"]["cpu-3"] == 1

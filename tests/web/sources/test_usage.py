@@ -10,10 +10,7 @@ from typing import Any
 from moorage.client.connection import find
 from moorage.web.sources.node_columns import UsageColumns
 
-NODES: dict[str, Any] = {
-    "names": ["a", "b"],
-    "amounts": {"cpu": {"allocatable": [4000, 4000], "requested": [0, 0]}},
-}
+NODES: dict[str, Any] = {"names": ["a", "b"], "amounts": {"cpu": {"allocatable": [4000, 4000], "requested": [0, 0]}}}
 
 
 def test_columns_stay_as_they_are_where_no_cluster_answers(tmp_path: Path) -> None:

@@ -113,8 +113,7 @@ class Account:
         return found
 
     def outstanding(self, pod: Pod, level: QuotaLevel) -> Amounts:
-        """What a nominated pod asks of a level beyond what its victims still hold there: both must not
-        count."""
+        """What a nominated pod asks of a level beyond what its victims still hold there: both must not count."""
         held: dict[str, int] = {}
         for uid in self._victims.get(pod.uid, ()):
             namespace, amounts = self._pods.get(uid, ("", {}))

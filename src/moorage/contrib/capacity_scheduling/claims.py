@@ -107,9 +107,7 @@ class QuotaState:
         yield from _short("the sum of min of all ElasticQuotas", limits, root, asked, change)
 
 
-def _short(
-    limit: str, limits: Amounts, level: QuotaLevel, asked: Amounts, change: Amounts
-) -> Iterator[Shortage]:
+def _short(limit: str, limits: Amounts, level: QuotaLevel, asked: Amounts, change: Amounts) -> Iterator[Shortage]:
     for name, most in sorted(limits.items()):
         free = most - level.used.get(name, 0) - change.get(name, 0)
         if asked.get(name, 0) > free:

@@ -11,6 +11,7 @@ import numpy as np
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
+from moorage.api.quantity import format_amount, unit_of
 from moorage.api.requests import CPU, pod_requests
 from moorage.api.resources import PODS, Unstructured
 from moorage.contrib.capacity_scheduling.account import Account
@@ -24,7 +25,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import POD, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView, Refusals
-from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, VectorFilterPlugin, figure, unit_of
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, VectorFilterPlugin
 from moorage.framework.points import PreFilterPlugin, ReservePlugin
 from moorage.framework.preemption import NEEDS
 from moorage.framework.status import PostFilterResult, Status
@@ -35,9 +36,7 @@ EXCEEDED = "global quota max exceeded"
 FREES = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
 
 
-class CapacityScheduling(
-    PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, ReservePlugin, ExplainingPlugin
-):
+class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, ReservePlugin, ExplainingPlugin):
     name = "CapacityScheduling"
     needs = (*NEEDS, Access(ELASTICQUOTAS, LISTED), Access(ELASTICQUOTAS, ("patch",), "status"))
     definitions = (DEFINITION,)
@@ -84,8 +83,7 @@ class CapacityScheduling(
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Victims are looked for among the closest relatives, and further away only where that does not
-        help."""
+        """Victims are looked for among the closest relatives, and further away only where that does not help."""
         for reach in self._policy.reaches(pod):
             self._policy.reach = reach
             result, status = await super().post_filter(state, pod, statuses)
@@ -128,7 +126,7 @@ class CapacityScheduling(
         if asked is None or quota is None or obj is None:
             return
         needed = asked.max_needed(quota)
-        amounts = " and ".join(f"{figure(amount, unit_of(name))} {name}" for name, amount in needed.items())
+        amounts = " and ".join(f"{format_amount(name, amount)} {name}" for name, amount in needed.items())
         text = f"raise the max of ElasticQuota {quota.key} to {amounts}"
         raised = {name: f"{amount}m" if name == CPU else str(amount) for name, amount in needed.items()}
         spec = {**obj.raw["spec"], "max": {**obj.raw["spec"]["max"], **raised}}

@@ -9,10 +9,11 @@ from math import ceil
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.api.quantity import unit_of
 from moorage.api.requests import pod_requests, resource_value
 from moorage.contrib.coscheduling.groups import GroupObject, Progress
 from moorage.framework.nodes import Nodes
-from moorage.framework.optional import Detail, a_few, unit_of
+from moorage.framework.optional import Detail, a_few
 
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
@@ -57,9 +58,7 @@ def details(
     """Everything that is in the way of the group, on whatever node."""
     key, least = group.key, group.min_member
     if progress.backoff_until > now:
-        yield Detail(
-            f"PodGroup {key} failed recently", there=f"{ceil(progress.backoff_until - now)} s to wait"
-        )
+        yield Detail(f"PodGroup {key} failed recently", there=f"{ceil(progress.backoff_until - now)} s to wait")
     gated = [member for member in members if member.is_gated]
     if len(members) < least:
         yield Detail(f"pods of PodGroup {key}", least, len(members), least - len(members))

@@ -21,11 +21,7 @@ from moorage.framework.status import Code
 from moorage.framework.statuses import NodeStatuses
 
 _INDEXES = frozenset(
-    (
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-    )
+    ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index", "statefulset.kubernetes.io/pod-name")
 )
 """Labels that number the pods of one owner: no selector that matters here looks at them."""
 _FIRST_LOOK = 4
@@ -68,12 +64,8 @@ class Planner:
             return found if isinstance(with_victims, Misfit) else with_victims
         return found
 
-    def _in_some_order(
-        self, members: Sequence[Pod], reserved: Placements, *, preempt: bool
-    ) -> Placements | Misfit:
-        found, packing = in_some_order(
-            members, lambda: Packing(self._handle, reserved, self._likely, preempt=preempt)
-        )
+    def _in_some_order(self, members: Sequence[Pod], reserved: Placements, *, preempt: bool) -> Placements | Misfit:
+        found, packing = in_some_order(members, lambda: Packing(self._handle, reserved, self._likely, preempt=preempt))
         if not isinstance(found, Misfit):
             self._likely = packing.likely
         return found

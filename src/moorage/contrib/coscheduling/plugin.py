@@ -171,9 +171,7 @@ class Coscheduling(
         group = self._groups.podgroup(group_of(pod))
         if group is not None:
             members, progress = self._groups.members(group.key), self._groups.progress(group.key)
-            yield from explaining.details(
-                group, members, progress, self.handle.nodes, self.handle.clock.now()
-            )
+            yield from explaining.details(group, members, progress, self.handle.nodes, self.handle.clock.now())
 
     def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
         """Propose a minMember that the group can reach, if it has too few pods without scheduling gates."""

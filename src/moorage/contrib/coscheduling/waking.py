@@ -12,13 +12,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import Unstructured
 from moorage.contrib.coscheduling.groups import PODGROUPS, Groups, group_of
 from moorage.framework import events
-from moorage.framework.events import (
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, Registration
 
 ROUNDS = EventResource("Coscheduling")
 """Woken with a group as `new` when its backoff is over, and as `old` when it gives up what it had planned."""

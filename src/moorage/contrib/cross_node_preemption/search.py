@@ -130,7 +130,5 @@ def _by_node(first: str, victims: Sequence[Place]) -> list[Candidate]:
 def spread_out(rows: IntArray, number: int, start: float) -> list[int]:
     """So many rows at most, from all over the table, beginning at this part of it."""
     rolled = np.roll(rows, -int(start * len(rows)))
-    chosen: list[int] = rolled[
-        np.linspace(0, len(rows) - 1, min(number, len(rows))).astype(np.int64)
-    ].tolist()
+    chosen: list[int] = rolled[np.linspace(0, len(rows) - 1, min(number, len(rows))).astype(np.int64)].tolist()
     return chosen

@@ -17,13 +17,7 @@ from moorage.contrib.coscheduling.planning import Packing, Placements, interchan
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import DryRun, Handle, Trial
 from moorage.framework.nodes import Nodes
-from moorage.framework.preemption import (
-    Budgets,
-    Candidate,
-    Candidates,
-    PreemptionPolicy,
-    start_of,
-)
+from moorage.framework.preemption import Budgets, Candidate, Candidates, PreemptionPolicy, start_of
 from moorage.framework.status import Code
 from moorage.framework.statuses import NodeStatuses
 
@@ -32,8 +26,7 @@ _NO_VICTIM = -(2**31)
 
 
 class EvictingPacking(Packing):
-    """One dry run. A victim has a lower priority than the member that it makes way for, and is of another
-    group."""
+    """One dry run. A victim has a lower priority than the member that it makes way for, and is of another group."""
 
     def __init__(
         self,
@@ -131,9 +124,7 @@ class EvictingPacking(Packing):
         for number, name in enumerate(block.names):
             if name in self._special:
                 lower = trial.node(name).ranked.below(pod.priority)
-                found[number] = [
-                    other for other in lower if other.uid not in kept and group_of(other) != group_of(pod)
-                ]
+                found[number] = [other for other in lower if other.uid not in kept and group_of(other) != group_of(pod)]
         return found
 
     def _evict(self, trial: Trial, pod: Pod, best: Candidate) -> None:
@@ -159,9 +150,7 @@ class EvictingPacking(Packing):
         """Each member with its node and the victims that it cannot do without, in the order of the plan."""
         turns = {pod.uid: turn for turn, (pod, _) in enumerate(placed)}
         evicted = [
-            (turns[uid], found.node_name, victim)
-            for uid, found in self._evictions.items()
-            for victim in found.victims
+            (turns[uid], found.node_name, victim) for uid, found in self._evictions.items() for victim in found.victims
         ]
         away = {victim.uid: (node, victim) for _, node, victim in evicted}
         last = {node: turn for turn, node, _ in evicted}

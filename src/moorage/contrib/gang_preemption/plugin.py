@@ -67,9 +67,7 @@ class GangPreemption(PreemptingPlugin):
     precedes = ("Coscheduling",)
 
     def __init__(self, args: GangPreemptionArgs, handle: Handle) -> None:
-        self._policy = PreemptionPolicy(
-            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-        )
+        self._policy = PreemptionPolicy(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         super().__init__(args, handle, self._policy)
         self._groups = Groups(handle)
         self._decided: dict[str, GroupPreemption] = {}
@@ -154,9 +152,7 @@ class GangPreemption(PreemptingPlugin):
         planned = {uid: node for uid, (_, node) in under_way.planned.items()} if under_way is not None else {}
         return planned if all(member.uid in planned for member in members) else {}
 
-    def _execute(
-        self, group: GroupObject, pod: Pod, planned: Sequence[tuple[Pod, Candidate]]
-    ) -> PostFilterResult:
+    def _execute(self, group: GroupObject, pod: Pod, planned: Sequence[tuple[Pod, Candidate]]) -> PostFilterResult:
         for other in [each for each, known in self._decided.items() if not self._is_under_way(each, known)]:
             del self._decided[other]
         victims = tuple(victim for _, candidate in planned for victim in candidate.victims)
@@ -171,9 +167,7 @@ class GangPreemption(PreemptingPlugin):
         for member, candidate in planned:
             self.handle.nominator.nominate(member, candidate.node_name)
         others = [(member, found.node_name) for member, found in planned if member.uid != pod.uid]
-        self._preemption.evict(
-            pod, *(candidate for _, candidate in planned), siblings=[member for member, _ in others]
-        )
+        self._preemption.evict(pod, *(candidate for _, candidate in planned), siblings=[member for member, _ in others])
         self.handle.spawn(self._preemption.nominate(others), f"nominations of {group.key}")
         return PostFilterResult(nodes[pod.uid], victims)
 

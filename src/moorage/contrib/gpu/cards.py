@@ -86,9 +86,7 @@ def kind(request: GpuRequest) -> int:
     return 1 << (0 if request.is_part else request.cards)
 
 
-def given(
-    request: GpuRequest, free: Sequence[int], choose: Callable[[], int] | None = None
-) -> tuple[int, ...]:
+def given(request: GpuRequest, free: Sequence[int], choose: Callable[[], int] | None = None) -> tuple[int, ...]:
     """The cards that a pod gets, none where too few fit: the first idle ones; for a part of one what `choose`
     says, or the card with the least that is enough."""
     fitting = [card for card, amount in enumerate(free) if amount >= request.milli]

@@ -44,9 +44,7 @@ CHOICE = "GpuShare.choice"
 """Where in the cycle state a Score plugin leaves a `Choice`."""
 
 
-class GpuShare(
-    PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPlugin, ReusablePlugin, ExplainingPlugin
-):
+class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPlugin, ReusablePlugin, ExplainingPlugin):
     name = "GpuShare"
     needs = (Access(PODS, (*LISTED, "patch")),)
 
@@ -96,9 +94,7 @@ class GpuShare(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self.cards.booked.pop(pod.uid, None)
 
-    def pre_bind_pre_flight(
-        self, state: CycleState, pod: Pod, node_name: str
-    ) -> PreBindPreFlight | Status | None:
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreBindPreFlight | Status | None:
         if pod.uid not in self.cards.booked:
             return Status.skip()
         return PreBindPreFlight(allow_parallel=True)
@@ -130,9 +126,7 @@ class GpuShare(
         return [
             Registration(ClusterEvent(NODE, actions)),
             Registration(ASSIGNED_POD_DELETE, gives_gpus_back),
-            Registration(
-                ClusterEvent(UNSCHEDULED_POD, ActionType.UPDATE_OTHER), asks_for_other_gpus, per_pod=True
-            ),
+            Registration(ClusterEvent(UNSCHEDULED_POD, ActionType.UPDATE_OTHER), asks_for_other_gpus, per_pod=True),
         ]
 
     def sign(self, pod: Pod) -> Hashable:

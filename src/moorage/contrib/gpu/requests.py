@@ -62,8 +62,7 @@ def read_request(pod: Pod) -> tuple[GpuRequest, str]:
         return NOTHING, ""
     if count > 1 and milli < WHOLE:
         return NOTHING, (
-            f"annotation {GPU_MILLI} must be {WHOLE} where {GPU_COUNT} is above 1, not {milli}: "
-            "parts are of one card"
+            f"annotation {GPU_MILLI} must be {WHOLE} where {GPU_COUNT} is above 1, not {milli}: parts are of one card"
         )
     return GpuRequest(count, milli, models_of(annotations.get(GPU_MODEL, ""))), ""
 
@@ -74,10 +73,7 @@ def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
     total = pod_requests(pod).get(GPU_MILLI, 0)
     if total > WHOLE and (total % WHOLE or total > WHOLE * MOST_CARDS):
         most = WHOLE * MOST_CARDS
-        return (
-            NOTHING,
-            f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}",
-        )
+        return (NOTHING, f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}")
     models = models_of(pod.annotations.get(GPU_MODEL, ""))
     return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""
 

@@ -88,9 +88,7 @@ class UsageHistory:
         if not self._ticks:
             return []
         since = -np.inf if window.function == LATEST_VALUE else self._ticks[-1].time - window.seconds
-        return [
-            tick.columns[measure] for tick in self._ticks if tick.time >= since and measure in tick.columns
-        ]
+        return [tick.columns[measure] for tick in self._ticks if tick.time >= since and measure in tick.columns]
 
     def as_of(self, measure: str, times: FloatArray) -> FloatArray:
         """What each node had at its time in `times`: the newest value that is not later, else the oldest."""

@@ -51,9 +51,7 @@ class MetricProvider(Record):
         if self.token and self.token_file:
             yield forbidden(child(path, "token"), "may not be set together with tokenFile")
         if self.ca_file and self.insecure_skip_verify:
-            yield forbidden(
-                child(path, "caFile"), "has no effect with insecureSkipVerify: remove one of them"
-            )
+            yield forbidden(child(path, "caFile"), "has no effect with insecureSkipVerify: remove one of them")
         for name, seconds in (("interval", self.interval_seconds), ("timeout", self.timeout_seconds)):
             if not 1 <= seconds <= 3600:
                 yield invalid(child(path, f"{name}Seconds"), seconds, "must be from 1 to 3600")
@@ -76,8 +74,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 async def get_json(provider: MetricProvider, path: str, query: Mapping[str, str] | None = None) -> Any:
-    """The answer below the provider's address. Redirects are not followed: they would carry the token
-    along."""
+    """The answer below the provider's address. Redirects are not followed: they would carry the token along."""
     timeout = aiohttp.ClientTimeout(total=provider.timeout_seconds)
     connector = aiohttp.TCPConnector(ssl=_trust(provider))
     async with (

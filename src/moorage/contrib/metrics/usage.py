@@ -74,9 +74,7 @@ class NodeUsage:
         self._problem = ""
 
     @classmethod
-    def of(
-        cls, handle: Handle, provider: MetricProvider, measures: Iterable[str], keep: float = 0.0
-    ) -> NodeUsage:
+    def of(cls, handle: Handle, provider: MetricProvider, measures: Iterable[str], keep: float = 0.0) -> NodeUsage:
         """The one of this provider, with these measures and history for windows of up to `keep` seconds."""
         key = ("moorage.contrib.metrics", msgspec.json.encode(provider))
         found = handle.shared(key, lambda: cls(provider))

@@ -16,9 +16,7 @@ from moorage.api.node import REGION, ZONE
 from moorage.api.resources import custom
 from moorage.framework.nodes import BoolArray, Columns, FloatArray, IntArray, Nodes
 
-NETWORKTOPOLOGIES = custom(
-    "networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies", "NetworkTopology"
-)
+NETWORKTOPOLOGIES = custom("networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies", "NetworkTopology")
 SAME_PLACE, UNKNOWN = 1, 100
 """Costs that no object names: within a zone, and where nothing is known."""
 HIGHEST = 2**31
@@ -60,9 +58,7 @@ class NetworkTopology(Record):
 
     def costs(self, weights: str, key: str) -> Iterator[tuple[str, str, int]]:
         """Origin, destination and cost, by the weights of that name, between values of one label."""
-        levels = (
-            level for found in self.spec.weights if found.name == weights for level in found.topology_list
-        )
+        levels = (level for found in self.spec.weights if found.name == weights for level in found.topology_list)
         for level in levels:
             if level.topology_key == key:
                 for origin in level.origin_list:
@@ -130,9 +126,7 @@ def matrices(topology: NetworkTopology | None, weights: str, places: Places) -> 
     return Matrices(costs, needed, nowhere)
 
 
-def _between(
-    names: list[str], topology: NetworkTopology | None, weights: str, key: str
-) -> tuple[IntArray, FloatArray]:
+def _between(names: list[str], topology: NetworkTopology | None, weights: str, key: str) -> tuple[IntArray, FloatArray]:
     """A number for the name of each place, and the costs from each place to each; NaN where not known."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     table = np.full((len(numbers), len(numbers)), np.nan)

@@ -47,10 +47,7 @@ APPGROUP = definition(
             "workload",
             workload=_WORKLOAD,
             dependencies=_list(
-                "workload",
-                workload=_WORKLOAD,
-                minBandwidth=AMOUNT,
-                maxNetworkCost=_count(64, minimum=0, maximum=10000),
+                "workload", workload=_WORKLOAD, minBandwidth=AMOUNT, maxNetworkCost=_count(64, minimum=0, maximum=10000)
             ),
         ),
     },

@@ -54,9 +54,7 @@ class Neighbours:
 
     def change(self, workload: str, row: int, number: int) -> None:
         """Pods of a workload came to a row, or left it."""
-        self._members = [
-            found.changed(row, number) if found.workload == workload else found for found in self._members
-        ]
+        self._members = [found.changed(row, number) if found.workload == workload else found for found in self._members]
 
     def satisfied_and_violated(self, matrices: Matrices, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
         """Per node, how many are near enough and how many too far away."""

@@ -23,14 +23,7 @@ from moorage.contrib.network_aware.app_groups import (
     check_served,
     read,
 )
-from moorage.contrib.network_aware.costs import (
-    NETWORKTOPOLOGIES,
-    Matrices,
-    NetworkTopology,
-    Places,
-    matrices,
-    place_of,
-)
+from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES, Matrices, NetworkTopology, Places, matrices, place_of
 from moorage.contrib.network_aware.definitions import APPGROUP, NETWORKTOPOLOGY
 from moorage.contrib.network_aware.members import Members, Neighbours, count
 from moorage.contrib.normalizing import min_max
@@ -38,25 +31,11 @@ from moorage.framework import access
 from moorage.framework.access import LISTED, Access, Reads, Version
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import (
-    NODE,
-    POD,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.indexes import PodSelector
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import (
-    Detail,
-    ExplainingPlugin,
-    ReusablePlugin,
-    VectorFilterPlugin,
-    VectorScorePlugin,
-)
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin, VectorScorePlugin
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.status import MAX_NODE_SCORE, Status
 
@@ -80,9 +59,7 @@ class NetworkOverheadArgs(PluginArgs):
             yield required(child(path, "networkTopologyName"), "the name of a NetworkTopology")
 
 
-class NetworkOverhead(
-    PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, ExplainingPlugin
-):
+class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, ExplainingPlugin):
     name = "NetworkOverhead"
     Args = NetworkOverheadArgs
     needs = (Access(APPGROUPS, LISTED), Access(NETWORKTOPOLOGIES, LISTED))
@@ -203,17 +180,13 @@ class NetworkOverhead(
         if old is not None and new is not None and new.uid == pod.uid:
             return QueueingHint.QUEUE
         before, after = (
-            each.labels.get(WORKLOAD)
-            if each is not None and each.is_assigned and is_sibling(pod, each)
-            else None
+            each.labels.get(WORKLOAD) if each is not None and each.is_assigned and is_sibling(pod, each) else None
             for each in (old, new)
         )
         wanted = {found.workload.selector for found in self._dependencies(pod)}
         return hint(before != after and not wanted.isdisjoint((before, after)))
 
-    def _after_topology_change(
-        self, pod: Pod, old: Unstructured | None, new: Unstructured | None
-    ) -> QueueingHint:
+    def _after_topology_change(self, pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
         obj = new or old
         used = obj is not None and obj.name == self.args.network_topology_name
         return hint(used and is_other_spec(old, new))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moorage.api.quantity import unit_of
 from moorage.api.requests import is_scalar_resource
 from moorage.contrib.topology_match.demands import NumaDemand, ZoneRequest, is_host_resource
 from moorage.framework.nodes import BoolArray, FloatArray, NodeView
-from moorage.framework.optional import Detail, unit_of
+from moorage.framework.optional import Detail
 
 Stock = Mapping[str, Sequence[FloatArray]]
 """Resource → zone → what is available there, one entry per node; below 0 where a zone does not report the
@@ -31,9 +32,8 @@ class Misaligned(NamedTuple):
 def misaligned(
     demand: NumaDemand, requests: Sequence[ZoneRequest], stock: Stock, known: Mapping[str, BoolArray]
 ) -> Iterator[Misaligned]:
-    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
-    all have. What is given is taken out of `stock`: it shows what there is for the request
-    that was yielded."""
+    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not all have.
+    What is given is taken out of `stock`: it shows what there is for the request that was yielded."""
     refused = np.zeros(len(next(iter(stock.values()))[0]), dtype=np.bool_)
     for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]

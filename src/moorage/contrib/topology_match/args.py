@@ -38,8 +38,7 @@ class CacheArgs(Record):
     resync_method: str = AUTODETECT
     """Which pods are in the fingerprint of a node; `Autodetect`: the object says so."""
     informer_mode: str = DEDICATED
-    """`Dedicated`: pods that have ended count in the fingerprint as long as they exist. `Shared`: they do
-    not."""
+    """`Dedicated`: pods that have ended count in the fingerprint as long as they exist. `Shared`: they do not."""
     resync_scope: str = ALL
     """`All`: changed settings of the topology manager count at once. `OnlyResources`: with the zones."""
 

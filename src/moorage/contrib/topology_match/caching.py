@@ -74,9 +74,7 @@ class TopologyCache:
     def bound(self, pod: Pod, name: str) -> None:
         pass
 
-    def without(
-        self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]
-    ) -> tuple[ZoneTopology, Amounts]:
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[ZoneTopology, Amounts]:
         """What counts on a node, and what is missing in every zone, once these pods are gone; by UID. `pods`
         are those that are there before."""
         return self.topologies[name], self.reserved_on(name, victims)

@@ -141,9 +141,7 @@ class ZoneColumns:
 
 def remaining(zone: Zone, reserved: Amounts) -> Amounts:
     """What a zone has beside that."""
-    return {
-        name: max(min(amount, LARGEST) - reserved.get(name, 0), 0) for name, amount in zone.available.items()
-    }
+    return {name: max(min(amount, LARGEST) - reserved.get(name, 0), 0) for name, amount in zone.available.items()}
 
 
 @lru_cache(maxsize=256)

@@ -48,9 +48,7 @@ def demand_of(pod: Pod) -> NumaDemand | None:
     """None for a pod that has nothing of its own: no requests, and no devices."""
     every = (*pod.spec.init_containers, *pod.spec.containers)
     qos = qos_class(pod)
-    if qos == BEST_EFFORT and all(
-        is_native_resource(name) for each in every for name in each.resources.requests
-    ):
+    if qos == BEST_EFFORT and all(is_native_resource(name) for each in every for name in each.resources.requests):
         return None
     containers = (
         *(_request(each, "sidecar" if each.is_sidecar else "init") for each in pod.spec.init_containers),

@@ -169,9 +169,7 @@ class OverReserve(TopologyCache):
         super().published(name)
         self._placements[name] = placement(self.topologies[name], pods)
 
-    def without(
-        self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]
-    ) -> tuple[ZoneTopology, Amounts]:
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[ZoneTopology, Amounts]:
         topology, started = self.topologies[name], [*filter(has_started, pods)]
         if name not in self._placements and self._agrees(topology, started):
             self._placements[name] = placement(topology, started)

@@ -1,6 +1,5 @@
-"""The plugin. It is asked about every pod: what nodes have available changes with every object that is
-published and every pod that is reserved, and looking at all nodes in arrays is cheaper than starting every
-other plugin anew."""
+"""The plugin. It is asked about every pod: what nodes have available changes with every object that is published and
+every pod that is reserved, and looking at all nodes in arrays is cheaper than starting every other plugin anew."""
 
 from __future__ import annotations
 
@@ -59,9 +58,7 @@ class NodeResourceTopologyMatch(
     def __init__(self, args: NodeResourceTopologyMatchArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         kept = msgspec.structs.replace(args, scoring_strategy=type(args)().scoring_strategy)
-        self.cache: TopologyCache = handle.shared(
-            (self.name, msgspec.json.encode(kept)), lambda: _cache(args)
-        )
+        self.cache: TopologyCache = handle.shared((self.name, msgspec.json.encode(kept)), lambda: _cache(args))
         if isinstance(self.cache, OverReserve):
             self.cache.profiles.add(handle.profile_name)
             handle.on_change(PODS, self.cache.pod_changed)
@@ -165,9 +162,7 @@ class NodeResourceTopologyMatch(
         names = {name for request in requests for name, _ in request.amounts}
         return {name: self.cache.columns.available(name, places) for name in sorted(names)}
 
-    def _release(
-        self, stock: Stock, rows: IntArray, nodes: Nodes, name: str, victims: Mapping[str, Pod]
-    ) -> None:
+    def _release(self, stock: Stock, rows: IntArray, nodes: Nodes, name: str, victims: Mapping[str, Pod]) -> None:
         """What a node would have without these pods."""
         found = np.flatnonzero(nodes.named(name)[rows])
         if not len(found) or not victims:
@@ -211,9 +206,7 @@ class NodeResourceTopologyMatch(
         nodes = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         return [
             Registration(nodes, lambda pod, old, new: self._fits(pod, new.name)),
-            Registration(
-                ClusterEvent(TOPOLOGIES, ActionType.UPDATE), lambda pod, old, new: self._fits(pod, new)
-            ),
+            Registration(ClusterEvent(TOPOLOGIES, ActionType.UPDATE), lambda pod, old, new: self._fits(pod, new)),
         ]
 
     def _fits(self, pod: Pod, node_name: str) -> QueueingHint:

@@ -74,8 +74,7 @@ def _weighted(
 
 
 def balanced_allocation(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatArray:
-    """1 less the variance of the shares that are used; weights have no part in it. A single share varies by
-    nothing."""
+    """1 less the variance of the shares that are used; weights have no part in it. A single share varies by nothing."""
     shares = []
     for name, amount in request.amounts:
         have = units(name, zone[name])
@@ -116,9 +115,7 @@ def least_numa_scores(
     return scores
 
 
-def _scores(
-    sets: Sequence[ZoneSet], requests: Sequence[ZoneRequest], stock: Stock, step: IntArray
-) -> IntArray:
+def _scores(sets: Sequence[ZoneSet], requests: Sequence[ZoneRequest], stock: Stock, step: IntArray) -> IntArray:
     """For nodes of one layout. What a request gets is missing for the next one."""
     most = np.zeros(len(step), dtype=np.int64)
     near, fits = np.ones((2, len(step)), dtype=np.bool_)

@@ -139,9 +139,7 @@ _RESOURCES = _list(
     allocatable=AMOUNT,
     available=AMOUNT,
 )
-_COSTS = _list(
-    ("name", "value"), "Distances to zones.", name=_TEXT, value={"type": "integer", "format": "int64"}
-)
+_COSTS = _list(("name", "value"), "Distances to zones.", name=_TEXT, value={"type": "integer", "format": "int64"})
 _ZONES = _list(
     ("name", "type"),
     "Parts of a node, such as NUMA nodes.",

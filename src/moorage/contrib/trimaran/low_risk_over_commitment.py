@@ -192,9 +192,7 @@ class LowRiskOverCommitment(TrimaranPlugin):
         return (Reads.NODE, Reads.ROW, self.usage.version)
 
 
-def within_all(
-    requested: FloatArray, limited: FloatArray, mean: FloatArray, spread: FloatArray
-) -> FloatArray:
+def within_all(requested: FloatArray, limited: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
     """The probability that usage is within what is requested, given that it is within the limits; all are
     shares of the node. NaN where the mean is."""
     fits = spread >= LEAST_DEVIATION

@@ -56,9 +56,7 @@ class TargetLoadPackingArgs(TrimaranArgs):
             valid = False
         if not valid:
             where = child(path, "defaultRequestsMultiplier")
-            yield invalid(
-                where, self.default_requests_multiplier, 'must be a number as a text, such as "1.5"'
-            )
+            yield invalid(where, self.default_requests_multiplier, 'must be a number as a text, such as "1.5"')
 
     @property
     def multiplier(self) -> float:

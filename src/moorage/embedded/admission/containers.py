@@ -14,23 +14,13 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _ENV_NAME = re.compile(r"[ -<>-~]+")  # printable, without the equals sign
-_ENV_NAME_WORDS = (
-    "a valid environment variable name must consist only of printable ASCII characters other than '='"
-)
+_ENV_NAME_WORDS = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _ONLY_SIDECARS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-_PROBE_NUMBERS = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 
 
-def check_containers(
-    containers: Sequence[Raw], volumes: Collection[str], path: str, problems: Problems
-) -> None:
+def check_containers(containers: Sequence[Raw], volumes: Collection[str], path: str, problems: Problems) -> None:
     """The regular containers of a pod."""
     if not containers:
         problems.required(path)
@@ -61,9 +51,7 @@ def check_init_containers(
             continue
         for field in _ONLY_SIDECARS:
             if field in container:
-                problems.forbidden(
-                    f"{here}.{field}", "may not be set for init containers without restartPolicy=Always"
-                )
+                problems.forbidden(f"{here}.{field}", "may not be set for init containers without restartPolicy=Always")
 
 
 def _check_container(container: Raw, volumes: Collection[str], path: str, problems: Problems) -> None:
@@ -76,9 +64,7 @@ def _check_container(container: Raw, volumes: Collection[str], path: str, proble
         problems.required(f"{path}.image")
     elif image != image.strip():
         problems.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
-    problems.one_of(
-        f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES
-    )
+    problems.one_of(f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES)
     problems.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     if ports := container.get("ports"):
         _check_ports(ports, f"{path}.ports", problems)
@@ -133,15 +119,9 @@ def _check_environment(variables: Sequence[Raw], path: str, problems: Problems) 
         if not name:
             problems.required(f"{path}[{index}].name")
         elif not _ENV_NAME.fullmatch(name):
-            problems.invalid(
-                f"{path}[{index}].name",
-                name,
-                _ENV_NAME_WORDS,
-            )
+            problems.invalid(f"{path}[{index}].name", name, _ENV_NAME_WORDS)
         if variable.get("value") and variable.get("valueFrom"):
-            problems.invalid(
-                f"{path}[{index}].valueFrom", "", "may not be specified when `value` is not empty"
-            )
+            problems.invalid(f"{path}[{index}].valueFrom", "", "may not be specified when `value` is not empty")
 
 
 def _check_mounts(mounts: Sequence[Raw], volumes: Collection[str], path: str, problems: Problems) -> None:

@@ -20,14 +20,7 @@ _NOT_NEGATIVE = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_FIXED = (
-    "selector",
-    "completionMode",
-    "podFailurePolicy",
-    "backoffLimitPerIndex",
-    "managedBy",
-    "successPolicy",
-)
+_FIXED = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _WHILE_SUSPENDED = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
 _MAX_INT32 = 2**31 - 1
 
@@ -45,9 +38,7 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
-    spec.setdefault(
-        "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-    )
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     spec["template"] = fill_in_template(spec.get("template"))
     return spec
 

@@ -8,12 +8,7 @@ from collections.abc import Callable, Sequence
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.containers import check_containers, check_init_containers
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.strategy import (
-    check_label_selector,
-    check_labels,
-    check_node_selector,
-    check_node_term,
-)
+from moorage.embedded.admission.strategy import check_label_selector, check_labels, check_node_selector, check_node_term
 from moorage.embedded.admission.syntax import amount, check_amount, check_requirements
 from moorage.store.objects import Raw
 
@@ -159,9 +154,7 @@ def _check_toleration(toleration: Raw, path: str, problems: Problems) -> None:
             'operator must be Exists when `key` is empty, which means "match all values and all keys"',
         )
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        problems.invalid(
-            f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        )
+        problems.invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     _check_operator(operator, value, path, problems)
     if effect and effect not in _EFFECTS:
         problems.not_supported(f"{path}.effect", effect, _EFFECTS)
@@ -223,9 +216,7 @@ def _check_sources(volume: Raw, path: str, problems: Problems) -> None:
     if limit is not None:
         nanos = amount(limit, f"{path}.emptyDir.sizeLimit", problems)
         if nanos is not None and nanos < 0:
-            problems.forbidden(
-                f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity"
-            )
+            problems.forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
 def check_spec(spec: Raw, path: str, problems: Problems) -> None:
@@ -244,9 +235,7 @@ def check_spec(spec: Raw, path: str, problems: Problems) -> None:
     problems.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
     problems.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
     if spec.get("preemptionPolicy") not in (None, "Never", "PreemptLowerPriority"):
-        problems.not_supported(
-            f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("Never", "PreemptLowerPriority")
-        )
+        problems.not_supported(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("Never", "PreemptLowerPriority"))
     _check_numbers(spec, path, problems)
     for resource, value in (spec.get("overhead") or {}).items():
         check_amount(resource, value, f"{path}.overhead[{resource}]", problems)
@@ -266,9 +255,7 @@ def _check_numbers(spec: Raw, path: str, problems: Problems) -> None:
     grace, deadline = spec.get("terminationGracePeriodSeconds"), spec.get("activeDeadlineSeconds")
     problems.not_negative(f"{path}.terminationGracePeriodSeconds", grace)
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
-        problems.invalid(
-            f"{path}.activeDeadlineSeconds", deadline, f"must be between 1 and {_MAX_INT32}, inclusive"
-        )
+        problems.invalid(f"{path}.activeDeadlineSeconds", deadline, f"must be between 1 and {_MAX_INT32}, inclusive")
 
 
 def _check_host_network(spec: Raw, path: str, problems: Problems) -> None:

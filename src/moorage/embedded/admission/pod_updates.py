@@ -54,8 +54,7 @@ def _check_rest(rest: Raw, old: Raw, changeable: str, problems: Problems) -> Non
     changed = [f"spec.{field}" for field in sorted({**old, **rest}) if rest.get(field) != old.get(field)]
     if changed:
         problems.forbidden(
-            "spec",
-            f"pod updates may not change fields other than {changeable}\nchanged: {', '.join(changed)}",
+            "spec", f"pod updates may not change fields other than {changeable}\nchanged: {', '.join(changed)}"
         )
 
 
@@ -73,9 +72,7 @@ def _check_deadline(new: int | None, old: int | None, problems: Problems) -> Non
 def _check_tolerations(new: Sequence[Raw], old: Sequence[Raw], problems: Problems) -> None:
     kept = [_without_seconds(toleration) for toleration in new]
     if any(_without_seconds(toleration) not in kept for toleration in old):
-        problems.forbidden(
-            "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
-        )
+        problems.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
 
 
 def _without_seconds(toleration: Raw) -> Raw:
@@ -117,17 +114,13 @@ def _without_narrowing(rest: Raw, old: Raw, problems: Problems) -> Raw:
     wanted, before = rest.pop("nodeSelector", None) or {}, old.get("nodeSelector") or {}
     if not before.items() <= wanted.items():
         problems.invalid(
-            "spec.nodeSelector",
-            wanted,
-            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+            "spec.nodeSelector", wanted, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         )
     if "nodeSelector" in old:
         rest["nodeSelector"] = old["nodeSelector"]
     affinity = dict(rest.pop("affinity", None) or {})
     previous = old.get("affinity") or {}
-    _check_node_affinity(
-        affinity.pop("nodeAffinity", None) or {}, previous.get("nodeAffinity") or {}, problems
-    )
+    _check_node_affinity(affinity.pop("nodeAffinity", None) or {}, previous.get("nodeAffinity") or {}, problems)
     if "nodeAffinity" in previous:
         affinity["nodeAffinity"] = previous["nodeAffinity"]
     if affinity or "affinity" in old:
@@ -140,16 +133,12 @@ def _check_node_affinity(new: Raw, old: Raw, problems: Problems) -> None:
     before = (old.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     after = (new.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     if before and len(before) != len(after):
-        problems.invalid(
-            path, after, "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        )
+        problems.invalid(path, after, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for index, (term, known) in enumerate(zip(after, before, strict=False)):
         for field in ("matchExpressions", "matchFields"):
             kept = term.get(field) or []
             wanted = known.get(field) or []
             if kept[: len(wanted)] != wanted or (not known.keys() and term.keys()):
-                problems.invalid(
-                    f"{path}[{index}]", term, "only additions are allowed (no mutations or deletions)"
-                )
+                problems.invalid(f"{path}[{index}]", term, "only additions are allowed (no mutations or deletions)")
                 break

@@ -221,9 +221,7 @@ def qos_class(spec: Raw) -> str:
         amounts = container.get("resources") or {}
         limits, requests = _positive(amounts.get("limits")), _positive(amounts.get("requests"))
         asks = asks or bool(limits or requests)
-        if limits.keys() != set(_QOS_RESOURCES) or any(
-            requests.get(r, limits[r]) != limits[r] for r in limits
-        ):
+        if limits.keys() != set(_QOS_RESOURCES) or any(requests.get(r, limits[r]) != limits[r] for r in limits):
             limited_everywhere = False
     if not asks:
         return "BestEffort"

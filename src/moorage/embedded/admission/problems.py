@@ -49,12 +49,7 @@ class Problems:
 
     def not_supported(self, path: str, value: Any, supported: Iterable[str]) -> None:
         known = ", ".join(f'"{one}"' for one in supported)
-        self._add(
-            "FieldValueNotSupported",
-            path,
-            f"Unsupported value: {_shown(value)}",
-            f"supported values: {known}",
-        )
+        self._add("FieldValueNotSupported", path, f"Unsupported value: {_shown(value)}", f"supported values: {known}")
 
     def not_found(self, path: str, value: Any) -> None:
         self._add("FieldValueNotFound", path, f"Not found: {_shown(value)}", "")

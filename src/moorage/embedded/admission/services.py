@@ -70,16 +70,9 @@ def _with_address(spec: Raw, cluster: StoreCluster) -> Raw:
     if spec["type"] == "ExternalName":
         return spec
     if not spec.get("clusterIP"):
-        taken = {
-            (service.get("spec") or {}).get("clusterIP") for service in cluster.every(resources.SERVICES)
-        }
+        taken = {(service.get("spec") or {}).get("clusterIP") for service in cluster.every(resources.SERVICES)}
         spec = {**spec, "clusterIP": next(str(a) for a in ADDRESSES.hosts() if str(a) not in taken)}
-    return {
-        "clusterIPs": [spec["clusterIP"]],
-        "ipFamilies": ["IPv4"],
-        "ipFamilyPolicy": "SingleStack",
-        **spec,
-    }
+    return {"clusterIPs": [spec["clusterIP"]], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", **spec}
 
 
 def _with_node_ports(spec: Raw, cluster: StoreCluster) -> Raw:
@@ -116,18 +109,14 @@ def _check(raw: Raw, problems: Problems) -> None:
     elif not headless:
         _check_address(spec.get("clusterIP") or "", problems)
     if headless and spec["type"] in _WITH_NODE_PORTS:
-        problems.invalid(
-            "spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services"
-        )
+        problems.invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")
 
 
 def _check_address(address: str, problems: Problems) -> None:
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        problems.invalid(
-            "spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        )
+        problems.invalid("spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
 def _check_ports(ports: Sequence[Raw], problems: Problems) -> None:

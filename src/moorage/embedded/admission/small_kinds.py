@@ -22,12 +22,7 @@ _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_0
 _SIZE_LIMIT = 1024 * 1024
 _FIXED = "field is immutable when `immutable` is set"
 _NOTE_LIMIT = 1024
-_OLD_EVENT_FIELDS = (
-    "deprecatedSource",
-    "deprecatedFirstTimestamp",
-    "deprecatedLastTimestamp",
-    "deprecatedCount",
-)
+_OLD_EVENT_FIELDS = ("deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount")
 ROLES = KindStrategy(name=syntax.path_segment)
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
@@ -83,18 +78,12 @@ def _check_budget(raw: Raw, problems: Problems) -> None:
         limit_share(spec[field], f"spec.{field}", problems)
     policies = ("AlwaysAllow", "IfHealthyBudget")
     if spec.get("unhealthyPodEvictionPolicy") not in (None, *policies):
-        problems.not_supported(
-            "spec.unhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"], policies
-        )
+        problems.not_supported("spec.unhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"], policies)
     check_label_selector(spec.get("selector"), "spec.selector", problems)
 
 
 PRIORITY_CLASSES = KindStrategy(
-    default=_default_class,
-    admit=_admit_class,
-    carry=_carry_class,
-    check=_check_class,
-    check_update=_check_class_update,
+    default=_default_class, admit=_admit_class, carry=_carry_class, check=_check_class, check_update=_check_class_update
 )
 POD_DISRUPTION_BUDGETS = KindStrategy(check=_check_budget, first_status={})
 
@@ -206,9 +195,7 @@ def _check_node(raw: Raw, problems: Problems) -> None:
     for index, cidr in enumerate(raw["spec"].get("podCIDRs") or ()):
         if not _is_cidr(cidr):
             problems.invalid(
-                f"spec.podCIDRs[{index}]",
-                cidr,
-                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                f"spec.podCIDRs[{index}]", cidr, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             )
     _check_amounts(raw.get("status") or {}, problems)
 

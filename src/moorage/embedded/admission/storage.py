@@ -164,9 +164,7 @@ def _check_volume_update(new: Raw, old: Raw, problems: Problems) -> None:
     after, before = new["spec"], old["spec"]
     sources = {**before, **after}.keys() - _NO_SOURCE
     if any(after.get(field) != before.get(field) for field in sources):
-        problems.forbidden(
-            "spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"
-        )
+        problems.forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     problems.unchanged("spec.volumeMode", after["volumeMode"], before.get("volumeMode", "Filesystem"))
     if before.get("nodeAffinity") is not None:
         problems.unchanged("spec.nodeAffinity", after.get("nodeAffinity"), before["nodeAffinity"])
@@ -217,10 +215,7 @@ PERSISTENT_VOLUME_CLAIMS = KindStrategy(
     first_status={"phase": "Pending"},
 )
 PERSISTENT_VOLUMES = KindStrategy(
-    default=_default_volume,
-    check=_check_volume,
-    check_update=_check_volume_update,
-    first_status={"phase": "Pending"},
+    default=_default_volume, check=_check_volume, check_update=_check_volume_update, first_status={"phase": "Pending"}
 )
 STORAGE_CLASSES = KindStrategy(default=_default_class, check=_check_class, check_update=_check_class_update)
 CSI_NODES = KindStrategy(check=_check_csi_node)

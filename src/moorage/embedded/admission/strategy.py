@@ -93,8 +93,7 @@ def check_metadata_update(new: Raw, old: Raw, problems: Problems) -> None:
             shown = "{" + ", ".join(f'"{finalizer}"' for finalizer in added) + "}"
             problems.forbidden(
                 "metadata.finalizers",
-                "no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers []string{shown}",
+                f"no new finalizers can be added if the object is being deleted, found new finalizers []string{shown}",
             )
 
 
@@ -139,9 +138,7 @@ def _check_owners(owners: Sequence[Raw], problems: Problems) -> None:
             if not owner.get(field):
                 problems.required(f"{path}.{field}", "must not be empty")
         if (owner.get("apiVersion") or "").count("/") > 1:
-            problems.invalid(
-                f"{path}.apiVersion", owner["apiVersion"], "must be <group>/<version> or <version>"
-            )
+            problems.invalid(f"{path}.apiVersion", owner["apiVersion"], "must be <group>/<version> or <version>")
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             problems.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
@@ -189,9 +186,7 @@ def check_node_selector(selector: Raw, path: str, problems: Problems) -> None:
 
 def check_node_term(term: Raw, path: str, problems: Problems, *, values: bool = True) -> None:
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        _check_requirement(
-            expression, f"{path}.matchExpressions[{index}]", problems, numbers=True, check_values=values
-        )
+        _check_requirement(expression, f"{path}.matchExpressions[{index}]", problems, numbers=True, check_values=values)
     for index, field in enumerate(term.get("matchFields") or ()):
         _check_node_field(field, f"{path}.matchFields[{index}]", problems)
 
@@ -229,8 +224,7 @@ def _check_node_field(field: Raw, path: str, problems: Problems) -> None:
         problems.invalid(f"{path}.operator", operator or "", _UNKNOWN)
     elif len(values) != 1:
         problems.required(
-            f"{path}.values",
-            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            f"{path}.values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         )
     if field.get("key") != "metadata.name":
         problems.invalid(f"{path}.key", field.get("key") or "", "not a valid field selector key")

@@ -99,9 +99,7 @@ def _refusal(resource: Resource, error: str) -> ApiError:
         what = f"expected {' or '.join(wanted)}, got {_WORDS.get(expected['found'], expected['found'])}"
     what = what.replace("Expected `int`", "expected a whole number")
     kind, where = resource.kind, f"{path}: " if path else ""
-    return refusals.bad_request(
-        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {where}{what}'
-    )
+    return refusals.bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {where}{what}')
 
 
 @cache
@@ -117,10 +115,7 @@ def _struct(known: Library, definition: Definition, above: tuple[str, ...]) -> t
     inside = (*above, definition.openapi_name)
     return msgspec.defstruct(
         definition.name,
-        [
-            (names[name], _python_type(known, field.type, inside) | None, None)
-            for name, field in fields.items()
-        ],
+        [(names[name], _python_type(known, field.type, inside) | None, None) for name, field in fields.items()],
         rename={attribute: name for name, attribute in names.items()},
         gc=False,
     )

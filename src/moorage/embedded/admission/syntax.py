@@ -49,14 +49,7 @@ _VALUE_WORDS = (
 _GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _HUGE = "hugepages-"
 _OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
-_STANDARD = _OF_CONTAINERS | {
-    "storage",
-    "pods",
-    "requests.cpu",
-    "requests.memory",
-    "limits.cpu",
-    "limits.memory",
-}
+_STANDARD = _OF_CONTAINERS | {"storage", "pods", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 _WHOLE = frozenset(("pods",))
 
 
@@ -100,9 +93,7 @@ config_key = _syntax(
     ),
 )
 """Keys of config maps and secrets."""
-label_value = _syntax(
-    f"({_WORD})?", 63, _pattern(_VALUE_WORDS, f"({_WORD})?", "MyValue", "my_value", "12345"), "bytes"
-)
+label_value = _syntax(f"({_WORD})?", 63, _pattern(_VALUE_WORDS, f"({_WORD})?", "MyValue", "my_value", "12345"), "bytes")
 _name_part = _syntax(_WORD, 63, _pattern(_NAME_WORDS, _WORD, "MyName", "my.name", "123-abc"), "bytes")
 
 
@@ -115,9 +106,7 @@ def qualified(text: str) -> Sequence[str]:
     """A name with an optional DNS subdomain and slash before it: label keys, resources, gates, finalizers."""
     parts = text.split("/")
     if len(parts) > 2:
-        words = (
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and "
-        )
+        words = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and "
         words += "end with an alphanumeric character"
         sentence = _pattern(words, _WORD, "MyName", "my.name", "123-abc")
         return (f"{sentence} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
@@ -247,9 +236,7 @@ def _check_beside_limit(
     except QuantityError:
         return  # said already
     if fixed and wanted != limit:
-        problems.invalid(
-            f"{path}.requests", value, f"must be equal to {resource} limit of {limits[resource]}"
-        )
+        problems.invalid(f"{path}.requests", value, f"must be equal to {resource} limit of {limits[resource]}")
     elif wanted > limit:
         problems.invalid(
             f"{path}.requests", value, f"must be less than or equal to {resource} limit of {limits[resource]}"

@@ -62,9 +62,7 @@ def check_always(template: Raw, path: str, kind: str, problems: Problems) -> Non
     if policy in ("OnFailure", "Never"):
         problems.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",))
     if template["spec"].get("activeDeadlineSeconds") is not None:
-        problems.forbidden(
-            f"{path}.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"
-        )
+        problems.forbidden(f"{path}.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported")
 
 
 def check_selector(spec: Raw, kind: str, problems: Problems) -> None:
@@ -83,9 +81,7 @@ def check_selector(spec: Raw, kind: str, problems: Problems) -> None:
     except SelectorError:
         return  # said already
     if not compiled.matches(labels):
-        problems.invalid(
-            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
-        )
+        problems.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
 def check_share(value: Any, path: str, problems: Problems) -> None:
@@ -154,11 +150,7 @@ def _default_daemon_set(raw: Raw) -> Raw:
     raw = _plain_daemon_set(raw)
     strategy = {"type": "RollingUpdate", **(raw["spec"].get("updateStrategy") or {})}
     if strategy["type"] == "RollingUpdate":
-        strategy["rollingUpdate"] = {
-            "maxUnavailable": 1,
-            "maxSurge": 0,
-            **(strategy.get("rollingUpdate") or {}),
-        }
+        strategy["rollingUpdate"] = {"maxUnavailable": 1, "maxSurge": 0, **(strategy.get("rollingUpdate") or {})}
     return {**raw, "spec": {**raw["spec"], "updateStrategy": strategy}}
 
 
@@ -196,18 +188,14 @@ def _check_strategy(strategy: Raw, problems: Problems) -> None:
     path = "spec.strategy"
     if strategy["type"] == "Recreate":
         if strategy.get("rollingUpdate"):
-            problems.forbidden(
-                f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"
-            )
+            problems.forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
     elif strategy["type"] == "RollingUpdate":
         rolling = strategy["rollingUpdate"]
         for field in ("maxUnavailable", "maxSurge"):
             check_share(rolling[field], f"{path}.rollingUpdate.{field}", problems)
         if share(rolling["maxUnavailable"]) == 0 and share(rolling["maxSurge"]) == 0:
             problems.invalid(
-                f"{path}.rollingUpdate.maxUnavailable",
-                rolling["maxUnavailable"],
-                "may not be 0 when `maxSurge` is 0",
+                f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0"
             )
         limit_share(rolling["maxUnavailable"], f"{path}.rollingUpdate.maxUnavailable", problems)
     else:
@@ -227,9 +215,7 @@ def _check_daemon_set(raw: Raw, problems: Problems) -> None:
         for field in ("maxUnavailable", "maxSurge"):
             check_share(rolling[field], f"spec.updateStrategy.rollingUpdate.{field}", problems)
         if share(rolling["maxUnavailable"]) == 0 and share(rolling["maxSurge"]) == 0:
-            problems.required(
-                "spec.updateStrategy.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"
-            )
+            problems.required("spec.updateStrategy.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif strategy["type"] != "OnDelete":
         problems.not_supported("spec.updateStrategy.type", strategy["type"], ("RollingUpdate", "OnDelete"))
 
@@ -240,9 +226,7 @@ def _check_stateful_set(raw: Raw, problems: Problems) -> None:
     problems.one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
     strategy = spec["updateStrategy"]
     if strategy["type"] == "RollingUpdate":
-        problems.not_negative(
-            "spec.updateStrategy.rollingUpdate.partition", strategy["rollingUpdate"]["partition"]
-        )
+        problems.not_negative("spec.updateStrategy.rollingUpdate.partition", strategy["rollingUpdate"]["partition"])
     elif strategy["type"] != "OnDelete":
         problems.invalid("spec.updateStrategy", strategy["type"], "must be 'RollingUpdate' or 'OnDelete'")
 
@@ -253,9 +237,7 @@ def _check_controller(raw: Raw, problems: Problems) -> None:
     if not selector:
         problems.required("spec.selector")
     elif not selector.items() <= labels.items():
-        problems.invalid(
-            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
-        )
+        problems.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
 def _selector_stays(new: Raw, old: Raw, problems: Problems) -> None:

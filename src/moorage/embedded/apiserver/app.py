@@ -18,14 +18,7 @@ from typing import Any, TypeAlias
 from moorage.api.errors import ApiError
 from moorage.api.resources import PODS
 from moorage.api.version import VERSION
-from moorage.embedded.apiserver import (
-    calls,
-    messages,
-    presentation,
-    subresources,
-    urls,
-    writes,
-)
+from moorage.embedded.apiserver import calls, messages, presentation, subresources, urls, writes
 from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner, read_headers
 from moorage.embedded.apiserver.calls import ApiCall, not_allowed, stored_fields
 from moorage.embedded.apiserver.presentation import Presenter, TablePrinter, presenter
@@ -64,11 +57,7 @@ _SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "status": _PART,
     "resize": _PART,
     "finalize": {"update": writes.replace},
-    "scale": {
-        "get": subresources.get_scale,
-        "update": subresources.replace_scale,
-        "patch": subresources.patch_scale,
-    },
+    "scale": {"get": subresources.get_scale, "update": subresources.replace_scale, "patch": subresources.patch_scale},
     "binding": {"create": subresources.bind},
     "eviction": {"create": subresources.evict},
     "log": {"get": subresources.log},
@@ -115,10 +104,7 @@ class Dispatcher:
 
     def __init__(self, catalog: Catalog, signer: TokenSigner) -> None:
         self._catalog = catalog
-        self._subresources: dict[str, dict[str, Handler]] = {
-            **_SUBRESOURCES,
-            "token": {"create": signer.create},
-        }
+        self._subresources: dict[str, dict[str, Handler]] = {**_SUBRESOURCES, "token": {"create": signer.create}}
 
     def served(self, path: Path) -> ServedKind | None:
         """The kind that a path is about; None if it is not served, or not in this scope."""
@@ -251,9 +237,7 @@ class ApiServer:
         for stream in tuple(self._streams):
             stream.end()
 
-    async def _handle(
-        self, scope: Any, headers: Mapping[str, str], receive: Any
-    ) -> ServerAnswer | WatchStream:
+    async def _handle(self, scope: Any, headers: Mapping[str, str], receive: Any) -> ServerAnswer | WatchStream:
         method, path = scope["method"], scope["path"]
         user = self.guard.admit(method, path, headers, scope.get("moorage.user"))
         urls.check_path(scope.get("raw_path") or b"")
@@ -336,13 +320,7 @@ class ApiServer:
         )
         timeout = options.timeout or self._limits.watch_seconds
         return WatchStream(
-            subscription,
-            present,
-            self._clock,
-            self._pacer,
-            bookmarks=options.bookmarks,
-            timeout=timeout,
-            abort=abort,
+            subscription, present, self._clock, self._pacer, bookmarks=options.bookmarks, timeout=timeout, abort=abort
         )
 
     async def _stream(self, stream: WatchStream, receive: Any, send: Any) -> None:

@@ -30,12 +30,7 @@ _MIN_SECONDS, _DEFAULT_SECONDS, _MAX_SECONDS = 600, 3600, 2**32
 _MAX_TOKEN = 4096
 _ALGORITHM = "HS256"
 # PyJWT reads the system clock; expiry is checked by the clock of the server.
-_CHECKS: Options = {
-    "verify_aud": False,
-    "verify_exp": False,
-    "verify_iat": False,
-    "require": ["exp", "sub"],
-}
+_CHECKS: Options = {"verify_aud": False, "verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _MAX_HEADERS = 100
@@ -92,13 +87,9 @@ class TokenSigner:
         spec = convert(raw, TokenRequest, "TokenRequest").spec
         seconds = spec.expiration_seconds if spec.expiration_seconds is not None else _DEFAULT_SECONDS
         if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-            why = (
-                "may not specify a duration less than 10 minutes" if seconds < _MIN_SECONDS else "is too long"
-            )
+            why = "may not specify a duration less than 10 minutes" if seconds < _MIN_SECONDS else "is too long"
             problem = f"Invalid value: {seconds}: {why}"
-            raise refusals.invalid(
-                resources.SERVICE_ACCOUNTS, account.name, "spec.expirationSeconds", problem
-            )
+            raise refusals.invalid(resources.SERVICE_ACCOUNTS, account.name, "spec.expirationSeconds", problem)
         expires = self._wall() + seconds
         audiences = spec.audiences or (_ISSUER,)
         status = {

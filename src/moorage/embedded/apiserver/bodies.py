@@ -71,13 +71,9 @@ def read_json(body: bytes, *, strict: bool = False) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except UnicodeDecodeError as error:
-        raise refusals.bad_request(
-            f"the body is not UTF-8: {error.reason} at byte {_offset(body)}"
-        ) from error
+        raise refusals.bad_request(f"the body is not UTF-8: {error.reason} at byte {_offset(body)}") from error
     except (msgspec.DecodeError, ValueError) as error:
-        raise refusals.bad_request(
-            f"the body is not readable as JSON: {error}; it has {len(body)} bytes"
-        ) from error
+        raise refusals.bad_request(f"the body is not readable as JSON: {error}; it has {len(body)} bytes") from error
     # Counting brackets is much faster than walking, and few bodies have so many.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _check_size(value)
@@ -193,6 +189,4 @@ def _unsupported(accepted: str) -> ApiError:
 
 
 def _named(value: Any) -> str:
-    return {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}.get(
-        type(value), "a number"
-    )
+    return {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}.get(type(value), "a number")

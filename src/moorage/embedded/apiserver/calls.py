@@ -113,9 +113,7 @@ def check_namespace(store: Store, served: ServedKind, namespace: str, name: str)
             message=f"namespace {namespace} is being terminated",
             field="metadata.namespace",
         )
-        raise refusals.failure(
-            403, "Forbidden", message, resource=served.resource, name=name, causes=(cause,)
-        )
+        raise refusals.failure(403, "Forbidden", message, resource=served.resource, name=name, causes=(cause,))
 
 
 def get(call: ApiCall) -> ServerAnswer:
@@ -146,8 +144,7 @@ def stored_fields(served: ServedKind, field_selector: str) -> str:
     except SelectorError as error:
         raise refusals.bad_request(str(error)) from error
     return ",".join(
-        f"{served.view.field(term.path)}{'!=' if term.negated else '='}{_escaped(term.value)}"
-        for term in terms
+        f"{served.view.field(term.path)}{'!=' if term.negated else '='}{_escaped(term.value)}" for term in terms
     )
 
 

@@ -129,6 +129,4 @@ def _invalid_patch(call: ApiCall, problem: str) -> ApiError:
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     message = f'{kind} "{name}" is invalid: patch: Invalid value: {problem}'
     causes = (StatusCause(reason="FieldValueInvalid", message=f"Invalid value: {problem}", field="patch"),)
-    return refusals.failure(
-        422, "Invalid", message, resource=resource, name=name, causes=causes, kind=resource.kind
-    )
+    return refusals.failure(422, "Invalid", message, resource=resource, name=name, causes=causes, kind=resource.kind)

@@ -116,9 +116,7 @@ async def send_answer(
         await send_patiently(send, message, clock, abort)
 
 
-async def send_patiently(
-    send: Any, message: dict[str, Any], clock: Clock, abort: Callable[[], object] | None
-) -> None:
+async def send_patiently(send: Any, message: dict[str, Any], clock: Clock, abort: Callable[[], object] | None) -> None:
     """Sends what may have to wait for the client to read; one that does not read for too long is given up.
 
     `abort` breaks its connection; None where that cannot be.

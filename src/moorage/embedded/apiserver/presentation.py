@@ -23,12 +23,7 @@ from moorage.store.reading import StoreEvent, StoreListing
 
 OBJECT, TABLE, METADATA = "object", "table", "metadata"
 _TYPES = frozenset({"application/json", "application/*", "*/*"})
-_VIEWS = {
-    "": OBJECT,
-    "Table": TABLE,
-    "PartialObjectMetadata": METADATA,
-    "PartialObjectMetadataList": METADATA,
-}
+_VIEWS = {"": OBJECT, "Table": TABLE, "PartialObjectMetadata": METADATA, "PartialObjectMetadataList": METADATA}
 _VERSIONS = ("v1", "v1beta1")
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _encode = msgspec.json.encode
@@ -88,14 +83,7 @@ class TablePrinter(Protocol):
     """Makes Tables; the catalog's printing does."""
 
     def __call__(
-        self,
-        served: ServedKind,
-        raws: Sequence[Raw],
-        now: float,
-        include: Any,
-        list_meta: Raw | None,
-        *,
-        headers: bool,
+        self, served: ServedKind, raws: Sequence[Raw], now: float, include: Any, list_meta: Raw | None, *, headers: bool
     ) -> Raw: ...
 
 
@@ -194,11 +182,7 @@ def list_meta(listing: StoreListing) -> Raw:
 
 
 def presenter(
-    served: ServedKind,
-    form: ObjectForm,
-    include: str,
-    printer: TablePrinter | None,
-    wall: Callable[[], float],
+    served: ServedKind, form: ObjectForm, include: str, printer: TablePrinter | None, wall: Callable[[], float]
 ) -> Presenter:
     """The presenter of one request. Without a printer there are no Tables, and objects come as they are."""
     if form.kind == METADATA:

@@ -100,6 +100,4 @@ def _check_host(host: str, public: bool, tls: ssl.SSLContext | None) -> None:
     if not public:
         raise CannotListen(f"{host} is reachable from other machines; use 127.0.0.1, or set `public`")
     if tls is None:
-        raise CannotListen(
-            f"{host} is reachable from other machines and needs TLS; without TLS use 127.0.0.1"
-        )
+        raise CannotListen(f"{host} is reachable from other machines and needs TLS; without TLS use 127.0.0.1")

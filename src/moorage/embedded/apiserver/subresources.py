@@ -237,8 +237,7 @@ def _write(call: ApiCall, raw: Raw) -> ServerAnswer:
     scale, paths, name = convert(raw, Scale, "Scale"), _paths(call), call.path.name
     if scale.metadata.name not in ("", name):
         raise refusals.bad_request(
-            f"the name of the object ({scale.metadata.name[:100]}) does not match the name on the URL "
-            f"({name})"
+            f"the name of the object ({scale.metadata.name[:100]}) does not match the name on the URL ({name})"
         )
     replicas = scale.spec.replicas
     if not 0 <= replicas <= _MAX_REPLICAS:
@@ -253,12 +252,7 @@ def _write(call: ApiCall, raw: Raw) -> ServerAnswer:
     if given:
         change = {**change, "metadata": given}
     stored = call.store.patch(
-        call.resource,
-        name,
-        change,
-        namespace=call.path.namespace,
-        patch_type=PatchType.MERGE,
-        dry_run=call.dry_run,
+        call.resource, name, change, namespace=call.path.namespace, patch_type=PatchType.MERGE, dry_run=call.dry_run
     )
     return json_answer(_scale_of(stored, paths))
 

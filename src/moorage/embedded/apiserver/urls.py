@@ -23,14 +23,7 @@ from moorage.store import refusals
 _OF_NAMESPACES = frozenset({"status", "finalize"})
 """Third parts of /namespaces/<name>/... that are subresources and not plurals."""
 
-_VERBS = {
-    "GET": "get",
-    "HEAD": "get",
-    "POST": "create",
-    "PUT": "update",
-    "PATCH": "patch",
-    "DELETE": "delete",
-}
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _UNSAFE = (b"%2f", b"%5c", b"%00", b"\\")
 _MAX_PARAMETERS = 100
 _TRUE, _FALSE = (
@@ -117,9 +110,7 @@ def _ambiguous(why: str) -> ApiError:
 def parse_query(query: bytes) -> Mapping[str, str]:
     """The parameters; of a repeated one the first counts, as in the API server. Do not change the answer."""
     try:
-        pairs = parse_qsl(
-            query.decode(), keep_blank_values=True, max_num_fields=_MAX_PARAMETERS, errors="strict"
-        )
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, max_num_fields=_MAX_PARAMETERS, errors="strict")
     except ValueError as error:
         raise refusals.bad_request(f"the query of the request is not readable: {error}") from error
     parameters: dict[str, str] = {}
@@ -211,24 +202,17 @@ def _check_match(version: str, match: str, page: str, initial: bool | None, watc
         _check_initial(match, watch)
     elif match and watch:
         raise _forbidden(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         )
     elif match and not version:
-        raise _forbidden(
-            "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )
+        raise _forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
     if match and match not in _MATCHES:
         supported = ", ".join(f'"{value}"' for value in _MATCHES)
         raise _invalid("resourceVersionMatch", f'Unsupported value: "{match}": supported values: {supported}')
     if match and page:
-        raise _forbidden(
-            "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"
-        )
+        raise _forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
     if match == "Exact" and version == "0":
-        raise _forbidden(
-            "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        )
+        raise _forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
     if page and version not in ("", "0"):
         raise refusals.bad_request("specifying resource version is not allowed when using continue")
 
@@ -248,6 +232,4 @@ def _forbidden(field: str, why: str) -> ApiError:
 
 def _invalid(field: str, problem: str, reason: str = "FieldValueNotSupported") -> ApiError:
     message = f'{_LIST_OPTIONS} "" is invalid: {field}: {problem}'
-    return refusals.failure(
-        422, "Invalid", message, causes=(StatusCause(reason=reason, message=problem, field=field),)
-    )
+    return refusals.failure(422, "Invalid", message, causes=(StatusCause(reason=reason, message=problem, field=field),))

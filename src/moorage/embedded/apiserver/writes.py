@@ -172,8 +172,7 @@ def _check_name(call: ApiCall, meta: Raw) -> None:
     name = meta.get("name")
     if not name:
         raise refusals.bad_request(
-            f"the name of the object ({call.path.name} based on URL) was undeterminable: "
-            "name must be provided"
+            f"the name of the object ({call.path.name} based on URL) was undeterminable: name must be provided"
         )
     if name != call.path.name:
         raise refusals.bad_request(
@@ -230,9 +229,7 @@ def delete_collection(call: ApiCall) -> ServerAnswer:
             removed.append(remove(call, stored.name, stored.namespace, options))
         except NotFound:
             continue
-    return ServerAnswer(
-        200, call.presenter.list(StoreListing(removed, call.store.version, listing.next_page))
-    )
+    return ServerAnswer(200, call.presenter.list(StoreListing(removed, call.store.version, listing.next_page)))
 
 
 def remove(call: ApiCall, name: str, namespace: str, options: DeleteRequest) -> Stored:
@@ -254,12 +251,8 @@ def options_of(call: ApiCall) -> DeleteRequest:
     if call.body.strip():
         raw = bodies.read_object(call.body, call.content_type)
         if raw.get("kind") not in (None, "", "DeleteOptions"):
-            raise refusals.bad_request(
-                f"the body of a deletion must be DeleteOptions, not {raw['kind']!s:.100}"
-            )
-        return checked(
-            convert({f: v for f, v in raw.items() if v is not None}, DeleteRequest, "DeleteOptions")
-        )
+            raise refusals.bad_request(f"the body of a deletion must be DeleteOptions, not {raw['kind']!s:.100}")
+        return checked(convert({f: v for f, v in raw.items() if v is not None}, DeleteRequest, "DeleteOptions"))
     return checked(
         DeleteRequest(
             grace_period_seconds=urls.number(call.query, "gracePeriodSeconds"),
@@ -274,15 +267,11 @@ def checked(options: DeleteRequest) -> DeleteRequest:
     policy, orphan = options.propagation_policy, options.orphan_dependents
     if policy and orphan is not None:
         problem = "Forbidden: orphanDependents and deletionPropagation cannot be both set"
-        raise refusals.failure(
-            422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {problem}'
-        )
+        raise refusals.failure(422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {problem}')
     if policy and policy not in _POLICIES:
         known = ", ".join(f'"{value}"' for value in (*sorted(_POLICIES), "nil"))
         problem = f'Unsupported value: "{policy[:100]}": supported values: {known}'
-        raise refusals.failure(
-            422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {problem}'
-        )
+        raise refusals.failure(422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {problem}')
     if any(value != "All" for value in options.dry_run):
         raise refusals.failure(422, "Invalid", 'dryRun: Unsupported value: supported values: "All"')
     if orphan is None:

@@ -82,11 +82,7 @@ def documents(groups: Groups) -> dict[tuple[str, str], Raw]:
     }
     for name, versions in groups.items():
         if name:
-            found[f"/apis/{name}", ""] = {
-                "kind": "APIGroup",
-                "apiVersion": "v1",
-                **_group(name, versions),
-            }
+            found[f"/apis/{name}", ""] = {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
         for kinds in versions.values():
             found[kinds[0].resource.path_prefix, ""] = _resource_list(kinds)
     for version in AGGREGATED:
@@ -223,11 +219,7 @@ def _aggregated_version(accept: str) -> str:
     for media in accept.split(","):
         name, *parameters = (part.strip() for part in media.split(";"))
         asked = dict(part.partition("=")[::2] for part in parameters)
-        if (
-            asked.get("as") == "APIGroupDiscoveryList"
-            and name in (JSON, "*/*")
-            and asked.get("v") in AGGREGATED
-        ):
+        if asked.get("as") == "APIGroupDiscoveryList" and name in (JSON, "*/*") and asked.get("v") in AGGREGATED:
             return asked["v"]
         if name in (JSON, "*/*") and "as" not in asked:
             return ""

@@ -146,9 +146,7 @@ class Cache:
         self._changed(old, new)
 
     def assume(self, obj: Unstructured) -> None:
-        """Takes a state for true until the server tells a newer one: what a write without an answer body
-        did.
-        """
+        """Takes a state for true until the server tells a newer one: what a write without an answer body did."""
         if self.objects.get(obj.key) is not None and obj.uid not in self._gone:
             self.objects[obj.key], old = obj, self.objects[obj.key]
             self._changed(old, obj)

@@ -129,16 +129,10 @@ class Controller(ABC):
         delay = self.queue.add_failed(key)
         if not isinstance(error, MoorageError):
             log.error(
-                "Controller failed with a bug; continuing",
-                error=error,
-                stack=True,
-                controller=self.name,
-                key=key,
+                "Controller failed with a bug; continuing", error=error, stack=True, controller=self.name, key=key
             )
         elif isinstance(error, Conflict) or self.queue.failures(key) < LOUD_AFTER:
-            log.info(
-                4, "Reconciling failed; trying again", controller=self.name, key=key, seconds=delay, err=error
-            )
+            log.info(4, "Reconciling failed; trying again", controller=self.name, key=key, seconds=delay, err=error)
         else:
             log.warning("Reconciling keeps failing", controller=self.name, key=key, seconds=delay, err=error)
 
@@ -170,9 +164,7 @@ class ControllerManager:
 
     async def run(self) -> None:
         """Run until cancelled or stopped."""
-        await self._together.run(
-            caches=self.caches.run(), events=self._recorder.run(), controllers=self._work()
-        )
+        await self._together.run(caches=self.caches.run(), events=self._recorder.run(), controllers=self._work())
 
     async def wait_synced(self) -> None:
         """Wait until every controller has seen the current state of the cluster."""

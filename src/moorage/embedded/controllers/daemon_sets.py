@@ -91,11 +91,7 @@ def _daemon_spec(spec: Raw, node: str) -> Raw:
     node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
         "nodeSelectorTerms": [{**term, "matchFields": [field]} for term in terms]
     }
-    return {
-        **spec,
-        "affinity": {**affinity, "nodeAffinity": node_affinity},
-        "tolerations": with_tolerations(spec),
-    }
+    return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}, "tolerations": with_tolerations(spec)}
 
 
 def with_tolerations(spec: Raw) -> list[Raw]:
@@ -166,9 +162,7 @@ class DaemonSets(Controller):
         self.pods = index_orphans(self.watch(kinds.PODS, self._keys_of))
         self.nodes = self.caches.of(kinds.NODES)
         self.nodes.handlers.append(self._node_changed)
-        self.history = RevisionHistory(
-            self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.DAEMON_SETS
-        )
+        self.history = RevisionHistory(self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.DAEMON_SETS)
         self._failed: dict[tuple[str, str], tuple[float, float]] = {}
         """(UID of the set, node) → the last pause and its end, where pods have failed."""
 
@@ -289,9 +283,7 @@ class DaemonSets(Controller):
                     allowed -= 1
                     await self._remove(owner, pod)
 
-    async def _roll_by_surge(
-        self, owner: Unstructured, digest: str, places: list[DaemonPlace], surge: int
-    ) -> None:
+    async def _roll_by_surge(self, owner: Unstructured, digest: str, places: list[DaemonPlace], surge: int) -> None:
         """A new pod beside the old one first; the old one goes when the new one is available."""
         allowed = surge - sum(len([p for p in place.pods if not is_terminating(p)]) > 1 for place in places)
         for place in places:

@@ -18,11 +18,7 @@ _COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplica
 
 
 def status_of(
-    deployment: Unstructured,
-    limits: RolloutLimits,
-    new: Unstructured | None,
-    old: Sequence[Unstructured],
-    wall: float,
+    deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured], wall: float
 ) -> Raw:
     """The status after the sets were looked at."""
     every = [*old, *([new] if new is not None else [])]
@@ -75,9 +71,7 @@ def _count(one: Unstructured, field: str) -> int:
     return int((one.raw.get("status") or {}).get(field) or 0)
 
 
-def _set(
-    conditions: list[Raw] | None, wall: float, kind: str, value: str, reason: str, message: str
-) -> list[Raw]:
+def _set(conditions: list[Raw] | None, wall: float, kind: str, value: str, reason: str, message: str) -> list[Raw]:
     """Sets a condition; lastUpdateTime changes with the reason or the status, as upstream's does."""
     now = format_time(wall)
     before = next((c for c in conditions or () if c.get("type") == kind), None)
@@ -87,9 +81,7 @@ def _set(
     return with_condition(conditions, new, now)
 
 
-def _availability(
-    conditions: list[Raw] | None, limits: RolloutLimits, available: int, wall: float
-) -> list[Raw]:
+def _availability(conditions: list[Raw] | None, limits: RolloutLimits, available: int, wall: float) -> list[Raw]:
     if available >= limits.replicas - limits.unavailable:
         text = "Deployment has minimum availability."
         return _set(conditions, wall, "Available", "True", "MinimumReplicasAvailable", text)
@@ -97,9 +89,7 @@ def _availability(
     return _set(conditions, wall, "Available", "False", "MinimumReplicasUnavailable", text)
 
 
-def _failure(
-    conditions: list[Raw], new: Unstructured | None, old: Sequence[Unstructured], wall: float
-) -> list[Raw]:
+def _failure(conditions: list[Raw], new: Unstructured | None, old: Sequence[Unstructured], wall: float) -> list[Raw]:
     """A set that cannot make pods is the Deployment's failure too."""
     for one in [*([new] if new is not None else []), *old]:
         found = condition(one, "ReplicaFailure")
@@ -133,9 +123,7 @@ def _progress(
     if is_complete(limits, status):
         text = f"{named} has successfully progressed."
         return _set(conditions, wall, "Progressing", "True", "NewReplicaSetAvailable", text)
-    if reason == "NewReplicaSetAvailable" and _count_of(status, "updatedReplicas") == status.get(
-        "replicas", 0
-    ):
+    if reason == "NewReplicaSetAvailable" and _count_of(status, "updatedReplicas") == status.get("replicas", 0):
         return conditions
     if _has_progressed(before, status) or reason in ("NewReplicaSetAvailable", "DeploymentResumed"):
         text = f"{named} is progressing."

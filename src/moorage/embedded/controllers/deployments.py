@@ -70,11 +70,7 @@ class Deployments(Controller):
         return deployment
 
     async def _roll(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> tuple[Unstructured, Unstructured]:
         deployment, current = await self._new_set(deployment, limits, new, old)
         sizes = rollout.step(limits, revisions.size_of(current), [revisions.size_of(one) for one in old])
@@ -84,11 +80,7 @@ class Deployments(Controller):
         return deployment, current
 
     async def _recreate(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> tuple[Unstructured, Unstructured | None]:
         running = [one for one in old if revisions.size_of(one).replicas]
         for one in running:
@@ -101,11 +93,7 @@ class Deployments(Controller):
         return deployment, current
 
     async def _scale(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> None:
         """The number changed, not the template."""
         every = [*old, *([new] if new is not None else [])]
@@ -127,11 +115,7 @@ class Deployments(Controller):
                 await self._resize(deployment, limits, one, size)
 
     async def _new_set(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> tuple[Unstructured, Unstructured]:
         """The set of the present template, made if there is none, with its revision on it."""
         number = revisions.next_revision(old)
@@ -180,14 +164,9 @@ class Deployments(Controller):
         status = {**status, "collisionCount": int(status.get("collisionCount") or 0) + 1}
         await self.writer.update_status(kinds.DEPLOYMENTS, deployment, status)
 
-    async def _resize(
-        self, deployment: Unstructured, limits: RolloutLimits, one: Unstructured, size: int
-    ) -> None:
+    async def _resize(self, deployment: Unstructured, limits: RolloutLimits, one: Unstructured, size: int) -> None:
         before = revisions.size_of(one).replicas
-        patch = {
-            "metadata": {"annotations": revisions.scale_annotations(limits)},
-            "spec": {"replicas": size},
-        }
+        patch = {"metadata": {"annotations": revisions.scale_annotations(limits)}, "spec": {"replicas": size}}
         await self.writer.patch(kinds.REPLICA_SETS, one, patch)
         if size != before:
             way = "up" if size > before else "down"
@@ -195,11 +174,7 @@ class Deployments(Controller):
             self.event(deployment, "ScalingReplicaSet", note)
 
     async def _clean_up(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> None:
         """Forgets the oldest revisions once the rollout is complete."""
         status = self._status(deployment, limits, new, old)
@@ -208,11 +183,7 @@ class Deployments(Controller):
                 await self.writer.delete(kinds.REPLICA_SETS, one)
 
     def _status(
-        self,
-        deployment: Unstructured,
-        limits: RolloutLimits,
-        new: Unstructured | None,
-        old: Sequence[Unstructured],
+        self, deployment: Unstructured, limits: RolloutLimits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> Raw:
         return deployment_status.status_of(deployment, limits, new, old, self.clock.wall())
 

@@ -19,12 +19,7 @@ EVICTION_SECONDS = 120.0
 """After so long an eviction that was granted and not followed by a deletion is forgotten."""
 _SCALED = {
     resource.kind: resource
-    for resource in (
-        kinds.REPLICA_SETS,
-        kinds.REPLICATION_CONTROLLERS,
-        kinds.STATEFUL_SETS,
-        kinds.DEPLOYMENTS,
-    )
+    for resource in (kinds.REPLICA_SETS, kinds.REPLICATION_CONTROLLERS, kinds.STATEFUL_SETS, kinds.DEPLOYMENTS)
 }
 
 
@@ -89,11 +84,7 @@ class DisruptionBudgets(Controller):
             owner = next((o for o in pod.metadata.owner_references if o.controller), None)
             if owner is None:
                 return 0, f'found no controller ref for pod "{pod.name}"'
-            found = (
-                self.scaled[owner.kind].get(f"{pod.namespace}/{owner.name}")
-                if owner.kind in _SCALED
-                else None
-            )
+            found = self.scaled[owner.kind].get(f"{pod.namespace}/{owner.name}") if owner.kind in _SCALED else None
             if found is None or found.uid != owner.uid:
                 return 0, f'found no controllers for pod "{pod.name}"'
             above = next((o for o in found.metadata.owner_references if o.controller), None)
@@ -118,20 +109,12 @@ def _still_evicted(budget: Unstructured, pods: Iterable[Unstructured], wall: flo
     noted: dict[str, str] = (budget.raw.get("status") or {}).get("disruptedPods") or {}
     living = {p.name for p in pods if not is_terminating(p)}
     return {
-        name: at
-        for name, at in noted.items()
-        if name in living and (parse_time(at) or 0.0) + EVICTION_SECONDS > wall
+        name: at for name, at in noted.items() if name in living and (parse_time(at) or 0.0) + EVICTION_SECONDS > wall
     }
 
 
 def status_of(
-    budget: Unstructured,
-    expected: int,
-    desired: int,
-    healthy: int,
-    evicted: dict[str, str],
-    problem: str,
-    now: str,
+    budget: Unstructured, expected: int, desired: int, healthy: int, evicted: dict[str, str], problem: str, now: str
 ) -> Raw:
     allowed = max(0, healthy - desired) if expected > 0 and not problem else 0
     reason = "SufficientPods" if allowed else "SyncFailed" if problem else "InsufficientPods"

@@ -114,11 +114,7 @@ def _slice_endpoint(service: Unstructured, pod: Unstructured) -> Raw:
     serving = is_ready(pod)
     return {
         "addresses": [_address(pod)],
-        "conditions": {
-            "ready": _is_ready(service, pod),
-            "serving": serving,
-            "terminating": is_terminating(pod),
-        },
+        "conditions": {"ready": _is_ready(service, pod), "serving": serving, "terminating": is_terminating(pod)},
         "nodeName": node_name(pod),
         "targetRef": _target(pod),
     }

@@ -67,14 +67,10 @@ class NodeLifecycle(Controller):
         if new is None:
             if old is not None:
                 self._heard.pop(old.name, None)
-                self.event(
-                    old, "RemovingNode", f"Node {old.name} event: Removing Node {old.name} from Controller"
-                )
+                self.event(old, "RemovingNode", f"Node {old.name} event: Removing Node {old.name} from Controller")
         elif old is None:
             self._heard.setdefault(new.name, self.clock.now())
-            self.event(
-                new, "RegisteredNode", f"Node {new.name} event: Registered Node {new.name} in Controller"
-            )
+            self.event(new, "RegisteredNode", f"Node {new.name} event: Registered Node {new.name} in Controller")
         elif _beats(old) != _beats(new):
             self._heard[new.name] = self.clock.now()
 

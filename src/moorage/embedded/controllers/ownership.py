@@ -165,9 +165,7 @@ async def _adopt(
 
 
 async def _release(writer: Writer, kind: Resource, owner: Unstructured, obj: Unstructured) -> None:
-    owners: list[Any] = [
-        o for o in obj.raw["metadata"].get("ownerReferences") or () if o.get("uid") != owner.uid
-    ]
+    owners: list[Any] = [o for o in obj.raw["metadata"].get("ownerReferences") or () if o.get("uid") != owner.uid]
     await writer.patch(kind, obj, {"metadata": {"ownerReferences": owners or None}})
 
 

@@ -13,13 +13,7 @@ from typing import Any
 
 from moorage.api.resources import Unstructured
 from moorage.embedded.controllers.kinds import is_terminating
-from moorage.embedded.controllers.ownership import (
-    owner_reference,
-    resolve,
-    short_hash,
-    shortened,
-    without_label,
-)
+from moorage.embedded.controllers.ownership import owner_reference, resolve, short_hash, shortened, without_label
 
 Raw = dict[str, Any]
 HASH_LABEL = "pod-template-hash"
@@ -193,9 +187,7 @@ def scale_annotations(limits: RolloutLimits) -> dict[str, str]:
     return {DESIRED: str(limits.replicas), MAXIMUM: str(limits.replicas + limits.surge)}
 
 
-def make_set(
-    deployment: Unstructured, resource: Any, limits: RolloutLimits, number: int, replicas: int
-) -> Raw:
+def make_set(deployment: Unstructured, resource: Any, limits: RolloutLimits, number: int, replicas: int) -> Raw:
     """The new ReplicaSet. Its name tells the template, so making it twice gives one."""
     spec = deployment.raw["spec"]
     template = spec["template"]

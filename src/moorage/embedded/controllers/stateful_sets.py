@@ -152,9 +152,7 @@ class StatefulSets(Controller):
         self.sets = self.watch(kinds.STATEFUL_SETS, own_key)
         self.pods = index_orphans(self.watch(kinds.PODS, self._keys_of))
         self.claims = self.caches.of(kinds.CLAIMS)
-        self.history = RevisionHistory(
-            self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.STATEFUL_SETS
-        )
+        self.history = RevisionHistory(self.writer, self.caches.of(kinds.CONTROLLER_REVISIONS), kinds.STATEFUL_SETS)
 
     def _keys_of(self, pod: Unstructured) -> Iterable[str]:
         return possible_owners(self.sets, pod)
@@ -191,9 +189,7 @@ class StatefulSets(Controller):
             found[ordinal] = (pod, member)
         return found
 
-    async def _step(
-        self, owner: Unstructured, wanted: WantedMember, revisions: dict[str, Unstructured]
-    ) -> None:
+    async def _step(self, owner: Unstructured, wanted: WantedMember, revisions: dict[str, Unstructured]) -> None:
         members = self._members(owner)
         step = next_step(wanted, {ordinal: member for ordinal, (_, member) in members.items()})
         for ordinal, revision in step.create.items():
@@ -233,9 +229,7 @@ class StatefulSets(Controller):
 
     async def _doom_claims(self, owner: Unstructured, pod: Unstructured, ordinal: int) -> None:
         """With whenScaled: Delete, the claims of a pod that is scaled away go with it."""
-        if (owner.raw["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get(
-            "whenScaled"
-        ) != "Delete":
+        if (owner.raw["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
             return
         doom = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
         for raw in claims_for(owner, ordinal):

@@ -106,11 +106,7 @@ class VolumeBinder(Controller):
             if phase_of(claim) != "Lost":
                 status = {**(claim.raw.get("status") or {}), "phase": "Lost"}
                 await self.writer.update_status(kinds.CLAIMS, claim, status)
-                self.warn(
-                    claim,
-                    "ClaimLost",
-                    "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
-                )
+                self.warn(claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
             return None
         if claim_of(volume) is None or is_for(volume, claim):
             await self._bind(claim, volume)
@@ -133,9 +129,7 @@ class VolumeBinder(Controller):
         return self.classes.get(str(spec_of(claim).get("storageClassName") or ""))
 
     def _waits(self, claim: Unstructured, storage_class: Unstructured | None) -> bool:
-        delayed = storage_class is not None and (
-            storage_class.raw.get("volumeBindingMode") == "WaitForFirstConsumer"
-        )
+        delayed = storage_class is not None and (storage_class.raw.get("volumeBindingMode") == "WaitForFirstConsumer")
         return delayed and SELECTED_NODE not in claim.annotations
 
     async def _provision(self, claim: Unstructured, storage_class: Unstructured | None) -> float | None:

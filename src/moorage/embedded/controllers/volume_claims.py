@@ -87,9 +87,7 @@ def fits(claim: Unstructured, volume: Unstructured) -> bool:
     if _size((wanted.get("resources") or {}).get("requests")) > _size(offered.get("capacity")):
         return False
     selector = wanted.get("selector")
-    return not selector or compile_label_selector(msgspec.convert(selector, LabelSelector)).matches(
-        volume.labels
-    )
+    return not selector or compile_label_selector(msgspec.convert(selector, LabelSelector)).matches(volume.labels)
 
 
 def reference_to(claim: Unstructured) -> Raw:
@@ -108,9 +106,7 @@ def provisioned(claim: Unstructured, storage_class: Unstructured, node: Unstruct
     raw, wanted = storage_class.raw, spec_of(claim)
     name = f"pvc-{claim.uid}"
     spec: Raw = {
-        "capacity": {
-            "storage": ((wanted.get("resources") or {}).get("requests") or {}).get("storage", "1Gi")
-        },
+        "capacity": {"storage": ((wanted.get("resources") or {}).get("requests") or {}).get("storage", "1Gi")},
         "accessModes": wanted.get("accessModes") or ["ReadWriteOnce"],
         "claimRef": reference_to(claim),
         "persistentVolumeReclaimPolicy": raw.get("reclaimPolicy") or "Delete",
@@ -188,9 +184,7 @@ class VolumeProtection(Controller):
         return None
 
 
-async def protect(
-    controller: Controller, resource: Resource, obj: Unstructured, finalizer: str, used: bool
-) -> None:
+async def protect(controller: Controller, resource: Resource, obj: Unstructured, finalizer: str, used: bool) -> None:
     """Puts the finalizer on what lives, takes it off what is deleted and unused."""
     there = obj.metadata.finalizers
     if is_terminating(obj):

@@ -85,12 +85,7 @@ class Writer:
             patch = {**patch, "metadata": meta}
         try:
             written: Unstructured = await self._client.patch(
-                resource,
-                obj.name,
-                patch,
-                namespace=obj.namespace,
-                subresource=subresource,
-                patch_type=patch_type,
+                resource, obj.name, patch, namespace=obj.namespace, subresource=subresource, patch_type=patch_type
             )
         except (Conflict, NotFound):
             await self.refresh(resource, obj.name, obj.namespace)
@@ -174,9 +169,7 @@ class Bucket:
 class Events:
     """Reports for one group of stand-ins."""
 
-    def __init__(
-        self, recorder: EventRecorder, clock: Clock, *, burst: float = 500.0, rate: float = 50.0
-    ) -> None:
+    def __init__(self, recorder: EventRecorder, clock: Clock, *, burst: float = 500.0, rate: float = 50.0) -> None:
         self.held_back = 0
         self._recorder = recorder
         self._clock = clock

@@ -52,9 +52,7 @@ class DirectoryLock:
 class DataDir:
     """An open data directory. `store` holds what it held; every change of the store goes back into it."""
 
-    def __init__(
-        self, path: Path, store: Store, durability: SqliteDurability, close: Callable[[], None]
-    ) -> None:
+    def __init__(self, path: Path, store: Store, durability: SqliteDurability, close: Callable[[], None]) -> None:
         self.path = path
         self.store = store
         self.durability = durability
@@ -118,9 +116,7 @@ def _directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise DataDirError(
-            f"the data directory {path} is a file, or below one; choose a directory"
-        ) from error
+        raise DataDirError(f"the data directory {path} is a file, or below one; choose a directory") from error
     except OSError as error:
         raise DataDirError(
             f"the data directory {path} cannot be created: {error.strerror}; choose one that is writable"

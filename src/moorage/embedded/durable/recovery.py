@@ -68,9 +68,7 @@ CREATE TABLE state (
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)  # checksums over little-endian or big-endian words
-_WAY_OUT = (
-    "restore the directory from a copy, or move it away to start with an empty one; nothing was changed"
-)
+_WAY_OUT = "restore the directory from a copy, or move it away to start with an empty one; nothing was changed"
 
 
 class DataDirError(MoorageError):
@@ -231,9 +229,7 @@ def _contents(path: Path, connection: sqlite3.Connection) -> Contents:
     contents.rows = list(_rows(path, connection, contents.resources))
     found = reduce(xor, (row.checksum for row in contents.rows), 0)
     if (len(contents.rows), found) != (count, combined):
-        raise _damaged(
-            path, f"{count} objects were written and {len(contents.rows)} found, or old ones among them"
-        )
+        raise _damaged(path, f"{count} objects were written and {len(contents.rows)} found, or old ones among them")
     return contents
 
 

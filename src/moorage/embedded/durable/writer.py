@@ -34,9 +34,7 @@ _Name: TypeAlias = tuple[int, str, str]
 _Place: TypeAlias = tuple[int, int]
 """Row and checksum of an object."""
 
-_PUT = (
-    "INSERT OR REPLACE INTO objects (id, resource, namespace, name, body, checksum) VALUES (?, ?, ?, ?, ?, ?)"
-)
+_PUT = "INSERT OR REPLACE INTO objects (id, resource, namespace, name, body, checksum) VALUES (?, ?, ?, ?, ?, ?)"
 _STATE = "UPDATE state SET version = ?, objects = ?, combined = ?, starts = ?, checksum = ?"
 _KIND = "INSERT INTO resources (id, grp, version, plural, kind, namespaced) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -67,10 +65,7 @@ class Database:
 
     def write(self, batch: list[Change]) -> None:
         """All or nothing; an sqlite3.Error leaves everything as it was."""
-        newest = {
-            (stored.resource.group, stored.resource.plural, stored.key): (stored, gone)
-            for stored, gone in batch
-        }
+        newest = {(stored.resource.group, stored.resource.plural, stored.key): (stored, gone) for stored, gone in batch}
         connection = self._connection
         kinds = dict(self._kinds)
         try:
@@ -105,14 +100,7 @@ class Database:
             key = (resource.group, resource.plural)
             if key not in self._kinds:
                 number = self._kinds[key] = len(self._kinds)
-                row = (
-                    number,
-                    resource.group,
-                    resource.version,
-                    resource.plural,
-                    resource.kind,
-                    resource.namespaced,
-                )
+                row = (number, resource.group, resource.version, resource.plural, resource.kind, resource.namespaced)
                 self._connection.execute(_KIND, row)
 
     def _write_objects(self, changes: Iterable[Change]) -> dict[_Name, _Place | None]:
@@ -166,9 +154,7 @@ class SqliteDurability:
         """The loop whose next turn will hand over what is pending."""
         self._writing = False
         """Whether the thread has a batch."""
-        self._batches: SimpleQueue[tuple[list[Change], asyncio.AbstractEventLoop | None] | None] = (
-            SimpleQueue()
-        )
+        self._batches: SimpleQueue[tuple[list[Change], asyncio.AbstractEventLoop | None] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[list[Change], Exception | None]] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_batches, name="moorage-disk", daemon=True)
         self._thread.start()
@@ -276,13 +262,8 @@ class SqliteDurability:
 
 
 def _refusal(path: Path, error: Exception) -> ApiError:
-    if (
-        isinstance(error, sqlite3.Error)
-        and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-    ):
-        return refusals.disk_full(
-            f"no room in {path.parent} for this write; it was taken back, free some space"
-        )
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return refusals.disk_full(f"no room in {path.parent} for this write; it was taken back, free some space")
     return refusals.disk_broken(
         f"{path} could not be written ({error}); the write was taken back and no other is accepted: "
         "check the disk and start again"

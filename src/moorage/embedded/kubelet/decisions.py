@@ -37,13 +37,7 @@ from dataclasses import dataclass
 from moorage.api.node import Node
 from moorage.api.node_selectors import required_node_affinity
 from moorage.api.pod import Pod
-from moorage.api.requests import (
-    PODS,
-    container_host_ports,
-    is_extended_resource,
-    node_allocatable,
-    pod_requests,
-)
+from moorage.api.requests import PODS, container_host_ports, is_extended_resource, node_allocatable, pod_requests
 from moorage.api.resources import Unstructured
 from moorage.api.taints import NO_EXECUTE, find_untolerated
 
@@ -75,9 +69,7 @@ class KubeletSettings:
     """The first and the longest pause before a container that ended is started again."""
 
     heartbeat_seconds: float = 10.0
-    """Between two renewals of a node's lease, in clusters of up to `heartbeats_per_second` times as many
-    nodes.
-    """
+    """Between two renewals of a node's lease, in clusters of up to `heartbeats_per_second` times as many nodes."""
     heartbeats_per_second: float = 200.0
     """Renewals of all nodes together; larger clusters renew less often."""
     lease_seconds: int = 40
@@ -218,12 +210,7 @@ class KubeletLoad:
 
     def judge(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why the pod cannot run here, or None."""
-        return (
-            self._lack(pod, node)
-            or _misplaced(pod, node)
-            or self._port_conflict(pod)
-            or _untolerated(pod, node)
-        )
+        return self._lack(pod, node) or _misplaced(pod, node) or self._port_conflict(pod) or _untolerated(pod, node)
 
     def _lack(self, pod: Pod, node: Node) -> Rejection | None:
         capacity = node_allocatable(node)

@@ -46,9 +46,7 @@ class SimulatedNode:
 class Life:
     """One pod that its node has admitted."""
 
-    def __init__(
-        self, began: float, start_time: str, pod_ip: str, crash_backoff: tuple[float, float]
-    ) -> None:
+    def __init__(self, began: float, start_time: str, pod_ip: str, crash_backoff: tuple[float, float]) -> None:
         self.began = began
         self.start_time = start_time
         self.pod_ip = pod_ip
@@ -125,9 +123,7 @@ class Life:
         return math.inf
 
     def _initialize(self, pod: Unstructured, script: Script, node: SimulatedNode, wall: float) -> float:
-        """Volumes, the sandbox, and the init containers one after the other; when done, a time not after
-        now.
-        """
+        """Volumes, the sandbox, and the init containers one after the other; when done, a time not after now."""
         if not node.volumes_ready:
             return math.inf
         begin = self.began + script.start
@@ -194,9 +190,7 @@ def resume(pod: Unstructured, pod_ip: str, wall: float, crash_backoff: tuple[flo
     """The life of a pod that was admitted before this process began, as its status tells it."""
     status: Raw = pod.raw.get("status") or {}
     began = parse_time(status.get("startTime")) or wall
-    life = Life(
-        began, status.get("startTime") or format_time(wall), status.get("podIP") or pod_ip, crash_backoff
-    )
+    life = Life(began, status.get("startTime") or format_time(wall), status.get("podIP") or pod_ip, crash_backoff)
     life.phase = status.get("phase") or "Pending"
     life.reason, life.message = status.get("reason") or "", status.get("message") or ""
     life.started_once = bool(status.get("podIP"))

@@ -134,11 +134,7 @@ def _conditions(before: list[Raw], annotated: Mapping[str, str], now: str, beat:
             }
         )
     # Conditions of other reporters stay; those that the annotation named before and does not any more, go.
-    kept = [
-        c
-        for c in before
-        if c.get("type") not in known_types(annotated) and c.get("reason") != _BY_ANNOTATION[0]
-    ]
+    kept = [c for c in before if c.get("type") not in known_types(annotated) and c.get("reason") != _BY_ANNOTATION[0]]
     return [*kept, *made]
 
 
@@ -228,9 +224,7 @@ class NodeKeeper:
             try:
                 await self._sync(node.key, beat=True)
             except MoorageError as error:
-                log.info(
-                    3, "Node status was not written; trying again with the next report", node=node, err=error
-                )
+                log.info(3, "Node status was not written; trying again with the next report", node=node, err=error)
 
     async def _sync(self, key: str, beat: bool) -> None:
         node = self.living(key)

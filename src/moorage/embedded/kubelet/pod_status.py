@@ -199,11 +199,7 @@ def _conditions(pod: Unstructured, picture: Picture, now: str) -> list[Raw]:
 def _gates_open(pod: Unstructured) -> bool:
     """Whether the conditions hold that spec.readinessGates names."""
     gates = (pod.raw.get("spec") or {}).get("readinessGates") or ()
-    true = {
-        c.get("type")
-        for c in (pod.raw.get("status") or {}).get("conditions") or ()
-        if c.get("status") == "True"
-    }
+    true = {c.get("type") for c in (pod.raw.get("status") or {}).get("conditions") or () if c.get("status") == "True"}
     return all(gate.get("conditionType") in true for gate in gates)
 
 

@@ -188,9 +188,7 @@ class PodKeeper:
         current = self.pods.get(pod.key)
         if current is None or current.uid != pod.uid:
             return
-        if (
-            current.resource_version != pod.resource_version
-        ):  # others wrote while this one waited for its turn
+        if current.resource_version != pod.resource_version:  # others wrote while this one waited for its turn
             status = pod_status.status_of(current, life.picture(surroundings), self._clock.wall())
         await self._writer.update_status(kinds.PODS, current, status)
         if life.is_over:

@@ -55,9 +55,7 @@ class Heartbeats:
 
     @property
     def interval(self) -> float:
-        return max(
-            self._settings.heartbeat_seconds, len(self._renewed) / self._settings.heartbeats_per_second
-        )
+        return max(self._settings.heartbeat_seconds, len(self._renewed) / self._settings.heartbeats_per_second)
 
     @property
     def duration(self) -> int:
@@ -157,11 +155,7 @@ class SimulatedUsage:
         used = {}
         for container in containers:
             noise = self._noise(f"{pod.uid}/{container.get('name')}/{window}")
-            cpu = (
-                self._wanted(container, "cpu", _IDLE_CPU) * noise
-                if annotated_cpu is None
-                else annotated_cpu / share
-            )
+            cpu = self._wanted(container, "cpu", _IDLE_CPU) * noise if annotated_cpu is None else annotated_cpu / share
             memory = (
                 self._wanted(container, "memory", _IDLE_MEMORY) * noise
                 if annotated_memory is None

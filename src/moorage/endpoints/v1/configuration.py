@@ -36,9 +36,7 @@ MAX_CHARACTERS = 1 << 20
 class ConfigurationView:
     """`writable` says whether the guard admits changes."""
 
-    def __init__(
-        self, scheduler: Scheduler, reloader: Reloader | None, bridge: LoopBridge, writable: bool
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, reloader: Reloader | None, bridge: LoopBridge, writable: bool) -> None:
         self._scheduler = scheduler
         self._reloader = reloader
         self._bridge = bridge
@@ -102,9 +100,7 @@ def _past(entry: HistoryEntry) -> PastConfiguration:
 def described(configuration: Configuration) -> ConfigurationAnswer:
     """Return a configuration that is not that of a running scheduler."""
     found = describe(configuration, config.dump(configuration.config))
-    return ConfigurationAnswer(
-        text=found.text, notes=found.notes, warnings=found.warnings, profiles=found.profiles
-    )
+    return ConfigurationAnswer(text=found.text, notes=found.notes, warnings=found.warnings, profiles=found.profiles)
 
 
 def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
@@ -115,9 +111,7 @@ def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
     try:
         if references := config.plugin_references(text):
             name = sorted(references)[0]
-            return _wrong(
-                f"{name}: use the plugin's name here; only `moorage check FILE` imports module:Class."
-            )
+            return _wrong(f"{name}: use the plugin's name here; only `moorage check FILE` imports module:Class.")
         own = set(known or ()) - set(build_registry())
         found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
         problems = checks.find_mistakes(found)

@@ -30,9 +30,7 @@ class NodesView:
         requested = await self._bridge.call(lambda: [dict(view.requested) for view in shown])
         return NodesAnswer(
             total=len(views),
-            nodes=[
-                NodeSummary(**_fields(view, amounts)) for view, amounts in zip(shown, requested, strict=True)
-            ],
+            nodes=[NodeSummary(**_fields(view, amounts)) for view, amounts in zip(shown, requested, strict=True)],
             after=shown[-1].name if len(found) > len(shown) else None,
         )
 
@@ -50,9 +48,7 @@ class NodesView:
         if (looked := await self._bridge.call(look)) is None:
             return f"there is no node {name[:300]!r}; /moorage/v1/nodes lists the nodes"
         view, requested, entries = looked
-        found = sorted(
-            (each for each in entries if each.original.key > query.after), key=lambda one: one.original.key
-        )
+        found = sorted((each for each in entries if each.original.key > query.after), key=lambda one: one.original.key)
         shown = found[: query.limit]
         return NodeAnswer(
             **_fields(view, requested),

@@ -136,9 +136,7 @@ def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:
     )
 
 
-def _in_permit(
-    scheduler: Scheduler, uid: str, location: Location
-) -> tuple[str, str, tuple[str, ...], float | None]:
+def _in_permit(scheduler: Scheduler, uid: str, location: Location) -> tuple[str, str, tuple[str, ...], float | None]:
     """Return place, why, plugins and end: those of the queue, unless the pod waits in Permit."""
     held = scheduler.engine.services.waiting.get(uid) if location.place == INFLIGHT else None
     if held is None:
@@ -152,9 +150,6 @@ def _wakes(scheduler: Scheduler, pod: Any, plugins: Iterable[str]) -> list[Wakin
     """Return the events that these plugins registered: one of them may bring the pod back."""
     registrations = scheduler.engine.hooks.registrations(pod)
     return [
-        WakingEvents(
-            plugin=name,
-            events=[label for each in registrations.get(name, ()) for label in each.event.labels],
-        )
+        WakingEvents(plugin=name, events=[label for each in registrations.get(name, ()) for label in each.event.labels])
         for name in plugins
     ]

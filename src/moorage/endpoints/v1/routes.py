@@ -41,8 +41,7 @@ def routes(views: SchedulerViews, configuration: ConfigurationView) -> list[Rout
 
 
 def _serve(kind: type[Q] | None, view: Callable[..., Awaitable[Any]]) -> Serve:
-    """Answer GET by a view, which is called with the query, if it takes one, and the parameters of the
-    path."""
+    """Answer GET by a view, which is called with the query, if it takes one, and the parameters of the path."""
 
     async def serve(request: Request) -> Response:
         query = read_query(kind, request.query_params) if kind is not None else None

@@ -24,11 +24,7 @@ STEP_SECONDS, STEPS = 10, 30
 
 class SummaryView:
     def __init__(
-        self,
-        scheduler: Scheduler,
-        bridge: LoopBridge,
-        leads: Callable[[], bool],
-        generation: Callable[[], int],
+        self, scheduler: Scheduler, bridge: LoopBridge, leads: Callable[[], bool], generation: Callable[[], int]
     ) -> None:
         self._scheduler = scheduler
         self._bridge = bridge

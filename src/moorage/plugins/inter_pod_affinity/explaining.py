@@ -21,9 +21,7 @@ ALL = "all pods"
 """An empty selector, in words."""
 
 
-def explain_node(
-    state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView
-) -> Iterator[Detail]:
+def explain_node(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView) -> Iterator[Detail]:
     """Affinity, anti-affinity, and the anti-affinity of others, as far as the node fails. `held` are the
     terms of running pods that mean the pod."""
     if state.terms and not has_company(state, node):

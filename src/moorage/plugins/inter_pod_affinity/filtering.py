@@ -31,16 +31,7 @@ Tables = dict[str, DomainCounts]
 class AffinityState:
     """What PreFilter leaves for Filter, AddPod and RemovePod."""
 
-    __slots__ = (
-        "anti_terms",
-        "away",
-        "handle",
-        "hostile",
-        "namespace_labels",
-        "near",
-        "self_match",
-        "terms",
-    )
+    __slots__ = ("anti_terms", "away", "handle", "hostile", "namespace_labels", "near", "self_match", "terms")
 
     def __init__(
         self,
@@ -73,9 +64,7 @@ class AffinityState:
         return cls(terms, anti_terms, namespace_labels, handle, matches_all(terms, pod))
 
     def clone(self) -> AffinityState:
-        other = AffinityState(
-            self.terms, self.anti_terms, self.namespace_labels, self.handle, self.self_match
-        )
+        other = AffinityState(self.terms, self.anti_terms, self.namespace_labels, self.handle, self.self_match)
         other.near, other.away, other.hostile = map(_cloned, (self.near, self.away, self.hostile))
         return other
 

@@ -31,9 +31,7 @@ def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
     if before is None:
         return _hint(after is not None and matches_all(terms.affinity, after))
     if after is None:
-        return _hint(
-            matches_all(terms.anti_affinity, before) or matches_all(checked_terms(before).anti_affinity, pod)
-        )
+        return _hint(matches_all(terms.anti_affinity, before) or matches_all(checked_terms(before).anti_affinity, pod))
     met = not matches_all(terms.affinity, before) and matches_all(terms.affinity, after)
     freed = matches_all(terms.anti_affinity, before) and not matches_all(terms.anti_affinity, after)
     return _hint(met or freed)
@@ -48,9 +46,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
         # A new node without the key is open to anti-affinity as well, so that any term is a reason to look.
         return _hint(any(t.topology_key in new.labels for t in terms.affinity) or bool(terms.anti_affinity))
     came = any(_moved(t, old.labels, new.labels) and t.topology_key in new.labels for t in terms.affinity)
-    went = any(
-        _moved(t, old.labels, new.labels) and t.topology_key in old.labels for t in terms.anti_affinity
-    )
+    went = any(_moved(t, old.labels, new.labels) and t.topology_key in old.labels for t in terms.anti_affinity)
     return _hint(came or went)
 
 

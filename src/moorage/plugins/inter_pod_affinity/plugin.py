@@ -46,12 +46,7 @@ class InterPodAffinityArgs(PluginArgs):
 
 
 class InterPodAffinity(
-    PreFilterPlugin,
-    WholeTableFilterPlugin,
-    PreScorePlugin,
-    WholeTableScorePlugin,
-    ReusablePlugin,
-    ExplainingPlugin,
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin
 ):
     name = "InterPodAffinity"
     Args = InterPodAffinityArgs

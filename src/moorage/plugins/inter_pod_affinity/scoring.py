@@ -23,10 +23,7 @@ Table = tuple[Topology, FloatArray]
 
 
 def tables(
-    preferences: Sequence[tuple[AffinityTerm, int]],
-    held: Iterable[HeldTerm],
-    hard_weight: int,
-    handle: Handle,
+    preferences: Sequence[tuple[AffinityTerm, int]], held: Iterable[HeldTerm], hard_weight: int, handle: Handle
 ) -> list[Table]:
     """One table per topology key in which a running pod has something to say; `preferences` are the incoming
     pod's terms with their signed weights."""

@@ -12,19 +12,12 @@ from typing import Any
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.quantity import unit_of
 from moorage.api.requests import CPU, MEMORY, PODS, is_extended_resource, node_allocatable, pod_requests
 from moorage.api.resources import Unstructured
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import (
-    DEVICE_CLASS,
-    NODE,
-    POD,
-    ActionType,
-    ClusterEvent,
-    QueueingHint,
-    Registration,
-)
+from moorage.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.hot import (
     HeadroomFilterPlugin,
@@ -34,7 +27,7 @@ from moorage.framework.hot import (
     WholeTableScorePlugin,
 )
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin, unit_of
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs
@@ -184,9 +177,7 @@ class Ignored:
         return listed and is_extended_resource(resource)
 
 
-def refusal(
-    requests: Requests, allocatable: Mapping[str, int], requested: Mapping[str, int]
-) -> Status | None:
+def refusal(requests: Requests, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> Status | None:
     """The verdict on one node: every reason that holds. No preemption can help where a request is larger than
     the node itself."""
     full = requested[PODS] >= allocatable.get(PODS, 0)
@@ -196,9 +187,7 @@ def refusal(
     else:
         if not full:
             return None
-    lacking = [
-        (name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)
-    ]
+    lacking = [(name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)]
     hopeless = any(ask > allocatable.get(name, 0) for name, ask in lacking)
     return _status(hopeless, full, tuple(name for name, _ in lacking))
 

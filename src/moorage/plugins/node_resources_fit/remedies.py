@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from moorage.api import quantity
 from moorage.api.pod import Container, Pod, ResourceRequirements
+from moorage.api.quantity import format_amount
 from moorage.api.requests import CPU, PODS, pod_requests
 from moorage.framework.nodes import NodeView
-from moorage.framework.optional import Proposal, deletion, figure, unit_of
+from moorage.framework.optional import Proposal, deletion
 
 
 def proposals(requests: Mapping[str, int], node: NodeView) -> Iterator[Proposal]:
@@ -20,7 +21,7 @@ def proposals(requests: Mapping[str, int], node: NodeView) -> Iterator[Proposal]
     missing = {name: ask - node.free(name) for name, ask in requests.items() if 0 < ask > node.free(name)}
     full = node.free(PODS) < 1
     if missing and not full and all(less < requests[name] for name, less in missing.items()):
-        parts = [f"{figure(less, unit_of(name))} less {name}" for name, less in missing.items()]
+        parts = [f"{format_amount(name, less)} less {name}" for name, less in missing.items()]
         yield Proposal(
             f"request less {' and '.join(missing)}",
             f"request {' and '.join(parts)}",

@@ -18,11 +18,7 @@ from moorage.api.requests import is_scalar_resource
 from moorage.api.resource_weights import UtilizationShapePoint
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.plugins.node_resources_fit.args import (
-    LEAST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    ScoringStrategy,
-)
+from moorage.plugins.node_resources_fit.args import LEAST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
 from moorage.plugins.pod_demand import is_counted
 
 EXACT = 2**53 // MAX_NODE_SCORE
@@ -53,9 +49,8 @@ class Strategy:
     def points_into(
         self, taken: FloatArray, ask: int, capacity: FloatArray, divisor: FloatArray, out: FloatArray
     ) -> None:
-        """The score of all nodes, whose capacities are below `EXACT`. `taken` is what their pods have;
-        `divisor` is the capacity, or infinite where there is none, which makes 0. For LeastAllocated see
-        `free_points_into`."""
+        """The score of all nodes, whose capacities are below `EXACT`. `taken` is what their pods have; `divisor` is the
+        capacity, or infinite where there is none, which makes 0. For LeastAllocated see `free_points_into`."""
         np.add(taken, float(ask), out=out)
         np.minimum(capacity, out, out=out)
         np.multiply(out, _HUNDRED, out=out)
@@ -76,9 +71,7 @@ class Strategy:
         """The score in integers of any size."""
         part = np.maximum(capacity - requested, 0) if self.counts_free else np.minimum(requested, capacity)
         wide = np.int64 if capacity.max() <= _INT64_EXACT else object
-        percent = (part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)).astype(
-            np.int64
-        )
+        percent = (part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)).astype(np.int64)
         return self._shaped(percent, capacity == 0) if self.shape else cast(IntArray, percent)
 
     def _shaped(self, percent: IntArray, lacking: BoolArray) -> IntArray:
@@ -130,17 +123,13 @@ class Scorer:
         self._resources = tuple(spec for spec in args.resources if is_counted(spec.name))
         self._standard = not any(is_scalar_resource(spec.name) for spec in self._resources)
         alike = len(self._resources) == 2 and all(spec.weight == 1 for spec in self._resources)
-        self._is_default = (
-            self._standard and alike and self._strategy.counts_free and not self._strategy.shape
-        )
+        self._is_default = self._standard and alike and self._strategy.counts_free and not self._strategy.shape
         """Two resources that every pod asks for, that count alike and should stay free."""
 
     def asks(self, requests: Mapping[str, int]) -> Asks:
         """What a pod's requests mean for the score; worked out once per pod."""
         asks = [(spec.name, spec.weight, requests.get(spec.name, 0)) for spec in self._resources]
-        return tuple(
-            asks if self._standard else [ask for ask in asks if ask[2] or not is_scalar_resource(ask[0])]
-        )
+        return tuple(asks if self._standard else [ask for ask in asks if ask[2] or not is_scalar_resource(ask[0])])
 
     def score(self, asks: Asks, node: NodeView) -> int:
         """One node."""
@@ -218,9 +207,7 @@ class Scorer:
             self._mean_into(asks, found, nodes, earned, total)
         out[:] = total
 
-    def _mean_into(
-        self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray
-    ) -> None:
+    def _mean_into(self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray) -> None:
         for index, (name, weight, ask) in enumerate(asks):
             target = earned if index else total
             self._points_into(found.of[index], nodes, name, ask, target)
@@ -230,9 +217,7 @@ class Scorer:
                 np.add(total, earned, out=total)
         np.divide(total, found.weights, out=total)
 
-    def _rounded_mean(
-        self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray
-    ) -> None:
+    def _rounded_mean(self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray) -> None:
         total[:] = 0
         weights: FloatArray = np.zeros(len(nodes))
         for index, (name, weight, ask) in enumerate(asks):

@@ -107,8 +107,7 @@ def admitted_mask(columns: Columns, required: RequiredNodeAffinity) -> BoolArray
 
 
 def tolerated_mask(columns: Columns, pod: Pod) -> BoolArray | None:
-    """Rows of the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for
-    all."""
+    """Rows of the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for all."""
     tolerations = pod.spec.tolerations
     refused = [find_untolerated(cls.taints, tolerations) is not None for cls in columns.taints.classes]
     return ~np.array(refused)[columns.taints.ids] if any(refused) else None
@@ -191,11 +190,7 @@ class DefaultSelectors:
         """An empty selector where nothing selects the pod. Remembered for pods that are alike."""
         owner, meta = controller_of(pod), pod.metadata
         owners = None if owner is None else self._owners.get((owner.api_version, owner.kind))
-        key = (
-            meta.namespace,
-            tuple(meta.labels.items()),
-            owner and (owner.api_version, owner.kind, owner.name),
-        )
+        key = (meta.namespace, tuple(meta.labels.items()), owner and (owner.api_version, owner.kind, owner.name))
         versions = (self._services.version.value, owners.version.value if owners is not None else 0)
         known = self._known.get(key)
         if known is not None and known[0] == versions:

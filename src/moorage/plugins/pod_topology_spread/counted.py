@@ -38,11 +38,7 @@ class Counted(NamedTuple):
 
 
 def count(
-    constraints: Sequence[Constraint],
-    pod: Pod,
-    required: RequiredNodeAffinity,
-    handle: Handle,
-    require_all: bool,
+    constraints: Sequence[Constraint], pod: Pod, required: RequiredNodeAffinity, handle: Handle, require_all: bool
 ) -> list[Counted]:
     """Each constraint with its counter. With `require_all` a node counts only if it has all topology keys."""
     topologies = [handle.topology(c.topology_key) for c in constraints]
@@ -65,11 +61,7 @@ def count(
 
 
 def _where(
-    constraint: Constraint,
-    pod: Pod,
-    required: RequiredNodeAffinity,
-    columns: Columns,
-    partial: Sequence[Topology],
+    constraint: Constraint, pod: Pod, required: RequiredNodeAffinity, columns: Columns, partial: Sequence[Topology]
 ) -> BoolArray | None:
     """The rows that count for one constraint, None for all. `partial` are topologies whose key not all nodes
     have, though they need it."""
@@ -80,9 +72,7 @@ def _where(
     return np.logical_and.reduce(masks) if len(masks) > 1 else masks[0] if masks else None
 
 
-def _counter(
-    constraint: Constraint, pod: Pod, counter_of: Callable[[PodSelector], PodCounter]
-) -> PodCounter | None:
+def _counter(constraint: Constraint, pod: Pod, counter_of: Callable[[PodSelector], PodCounter]) -> PodCounter | None:
     if constraint.selector.empty:
         return None
     wanted = PodSelector(frozenset((pod.metadata.namespace,)), constraint.selector, terminating=False)

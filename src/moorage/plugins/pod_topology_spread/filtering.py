@@ -80,10 +80,7 @@ class Spread:
         pods = counted.pods()
         matches = counted.constraint.selector.matches(pod.labels)
         return cls(
-            counted.constraint,
-            DomainCounts(counted.topology, pods),
-            Floor(pods, counted.domains()),
-            int(matches),
+            counted.constraint, DomainCounts(counted.topology, pods), Floor(pods, counted.domains()), int(matches)
         )
 
     def clone(self) -> Spread:

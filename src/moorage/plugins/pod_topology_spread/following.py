@@ -69,9 +69,7 @@ class IncrementalSpread:
             self._groups += numbers
         self._scores: IntArray = np.zeros(size * self._stride, dtype=np.int64)
         present = np.bincount(self._groups[feasible])
-        self._present: dict[int, int] = {
-            group: int(present[group]) for group in np.flatnonzero(present).tolist()
-        }
+        self._present: dict[int, int] = {group: int(present[group]) for group in np.flatnonzero(present).tolist()}
         """Group → its feasible rows, of which it has at least one."""
 
     def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:

@@ -14,12 +14,10 @@ Constraints = Callable[[Pod], Sequence[Constraint]]
 """The hard constraints of a pod."""
 
 POD_EVENT = ClusterEvent(
-    POD,
-    ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE,
+    POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
 )
 NODE_EVENT = ClusterEvent(
-    NODE,
-    ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT,
+    NODE, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
 )
 
 
@@ -28,10 +26,7 @@ class Hints:
         self._constraints = constraints
 
     def registrations(self) -> Sequence[Registration]:
-        return [
-            Registration(POD_EVENT, self.after_pod_change),
-            Registration(NODE_EVENT, self.after_node_change),
-        ]
+        return [Registration(POD_EVENT, self.after_pod_change), Registration(NODE_EVENT, self.after_node_change)]
 
     def after_pod_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """A pod that is counted comes or goes, or a change of labels makes it counted or not any more."""

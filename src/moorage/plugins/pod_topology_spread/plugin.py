@@ -41,12 +41,7 @@ SCORE = "PodTopologySpread.score"
 
 
 class PodTopologySpread(
-    PreFilterPlugin,
-    WholeTableFilterPlugin,
-    PreScorePlugin,
-    IncrementalScorePlugin,
-    ReusablePlugin,
-    ExplainingPlugin,
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, IncrementalScorePlugin, ReusablePlugin, ExplainingPlugin
 ):
     name = "PodTopologySpread"
     Args = PodTopologySpreadArgs
@@ -135,9 +130,7 @@ class PodTopologySpread(
         self, state: CycleState, pod: Pod, nodes: Nodes, feasible: BoolArray
     ) -> IncrementalScore | None:
         own = pod.spec.topology_spread_constraints
-        return following.follow(
-            state.read(SCORE), nodes, feasible, () if own else self._selectors.versions(pod)
-        )
+        return following.follow(state.read(SCORE), nodes, feasible, () if own else self._selectors.versions(pod))
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
         return filtering.explain_node(state.read(FILTER), node)
@@ -178,22 +171,16 @@ class PodTopologySpread(
         selector = self._selectors.of(pod)
         if selector.empty:
             return ()
-        return self._remembered(
-            (selector, action), lambda: tuple([with_selector(c, selector) for c in defaults])
-        )
+        return self._remembered((selector, action), lambda: tuple([with_selector(c, selector) for c in defaults]))
 
     def _own_constraints(
         self, own: Sequence[TopologySpreadConstraint], pod: Pod, action: str
     ) -> tuple[Constraint, ...]:
         reads_labels = any(constraint.match_label_keys for constraint in own)
         labels = tuple(sorted(pod.labels.items())) if reads_labels else ()
-        return self._remembered(
-            (key_of(own), labels, action), lambda: compile_constraints(own, pod.labels, action)
-        )
+        return self._remembered((key_of(own), labels, action), lambda: compile_constraints(own, pod.labels, action))
 
-    def _remembered(
-        self, key: Hashable, compute: Callable[[], tuple[Constraint, ...]]
-    ) -> tuple[Constraint, ...]:
+    def _remembered(self, key: Hashable, compute: Callable[[], tuple[Constraint, ...]]) -> tuple[Constraint, ...]:
         """Pods of one template have equal constraints."""
         found = self._compiled.get(key)
         if found is None:

@@ -242,15 +242,11 @@ def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
     if found.counter is None:
         return np.zeros(len(nodes))
     pods = found.counter.per_row
-    own: FloatArray = (
-        nodes.take(pods) if nodes.columns is found.topology.live.columns else pods[nodes.table_rows]
-    )
+    own: FloatArray = nodes.take(pods) if nodes.columns is found.topology.live.columns else pods[nodes.table_rows]
     return own
 
 
-def normalize(
-    state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None
-) -> IntArray:
+def normalize(state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None) -> IntArray:
     """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about
     what is lowest and highest."""
     kept = state.labelled(nodes)

@@ -20,12 +20,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.meta import Object
 from moorage.api.node_selectors import compile_node_selector
 from moorage.api.pod import Pod
-from moorage.api.resources import (
-    CSI_NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-)
+from moorage.api.resources import CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.framework.handle import AssumeCache, Handle
 from moorage.framework.nodes import NodeView
@@ -104,9 +99,7 @@ class Binder:
     async def _write(self, booking: Booking) -> None:
         patch = self._handle.client.patch
         for index, (volume, claim) in enumerate(booking.volumes):
-            written = await patch(
-                PERSISTENT_VOLUMES, volume.name, volume_patch(volume), patch_type=PatchType.MERGE
-            )
+            written = await patch(PERSISTENT_VOLUMES, volume.name, volume_patch(volume), patch_type=PatchType.MERGE)
             booking.volumes[index] = (written, claim)
         for index, claim in enumerate(booking.claims):
             booking.claims[index] = await patch(
@@ -171,8 +164,7 @@ class Binder:
             raise BindingFailed(f"failed to translate pv to csi: could not translate pv: {error}") from error
         if wanted is not None and not compile_node_selector(wanted).matches(node.labels, ""):
             raise BindingFailed(
-                f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}": '
-                "no matching NodeSelectorTerms"
+                f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}": no matching NodeSelectorTerms'
             )
 
 

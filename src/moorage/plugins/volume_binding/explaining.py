@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from moorage.api import quantity
 from moorage.api.node_selectors import compile_node_selector
+from moorage.api.quantity import BYTES
 from moorage.api.resources import CSI_NODES, PERSISTENT_VOLUMES
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import NodeView
-from moorage.framework.optional import BYTES, Detail
+from moorage.framework.optional import Detail
 from moorage.plugins import csi_translation as csi
 from moorage.plugins.unmet_terms import unmet
 from moorage.plugins.volume_binding import finding, reach
@@ -55,9 +56,7 @@ def _no_volume(claim: PersistentVolumeClaim, node: NodeView) -> Detail:
     selected = claim.annotations.get(SELECTED_NODE, node.name)
     if selected != node.name:
         return Detail(f"claim {claim.key}", there=f"to be provisioned on node {selected}")
-    return Detail(
-        f"a volume of class {class_of_claim(claim)} for claim {claim.key}", asked=_size(claim), unit=BYTES
-    )
+    return Detail(f"a volume of class {class_of_claim(claim)} for claim {claim.key}", asked=_size(claim), unit=BYTES)
 
 
 def _size(claim: PersistentVolumeClaim) -> int | None:

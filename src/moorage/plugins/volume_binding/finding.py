@@ -13,13 +13,7 @@ import numpy as np
 
 from moorage.api import quantity
 from moorage.api.errors import SelectorError
-from moorage.api.resources import (
-    CSI_DRIVERS,
-    CSI_NODES,
-    CSI_STORAGE_CAPACITIES,
-    PERSISTENT_VOLUMES,
-    STORAGE_CLASSES,
-)
+from moorage.api.resources import CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from moorage.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
@@ -95,9 +89,7 @@ class Findings:
     def plan(self, index: int) -> VolumePlan:
         """What the pod gets on a node that was not refused."""
         static = tuple(
-            (claim, volumes[picks[index]])
-            for claim, volumes, picks in self._picks
-            if picks[index] != matching.NONE
+            (claim, volumes[picks[index]]) for claim, volumes, picks in self._picks if picks[index] != matching.NONE
         )
         return VolumePlan(static, tuple(claim for claim, mask in self._made if mask[index]))
 
@@ -172,11 +164,7 @@ class Finder:
         self._judge_provisions(to_make, found)
 
     def _match(
-        self,
-        claim: PersistentVolumeClaim,
-        volumes: Sequence[PersistentVolume],
-        asked: BoolArray,
-        found: Findings,
+        self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], asked: BoolArray, found: Findings
     ) -> matching.PickArray:
         nodes = found.nodes
         places: dict[int, int] = {}
@@ -202,9 +190,7 @@ class Finder:
         found.picked(claim, volumes, picks)
         return picks
 
-    def _judge_provisions(
-        self, to_make: Sequence[tuple[PersistentVolumeClaim, BoolArray]], found: Findings
-    ) -> None:
+    def _judge_provisions(self, to_make: Sequence[tuple[PersistentVolumeClaim, BoolArray]], found: Findings) -> None:
         """Each node shows the first claim that cannot be provisioned there."""
         fine = np.ones(len(found.nodes), dtype=np.bool_)
         for claim, where in to_make:
@@ -219,9 +205,7 @@ class Finder:
         name = class_of_claim(claim)
         storage_class = self._classes.get(name) if name else None
         if storage_class is None:
-            missing = (
-                f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
-            )
+            missing = f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
             return found.fail(asked, missing)
         makes = np.zeros(len(asked), dtype=np.bool_)
         if storage_class.provisioner not in ("", NO_PROVISIONER):
@@ -232,9 +216,7 @@ class Finder:
         fine &= ~asked | (makes & large_enough)
         return None
 
-    def _has_capacity(
-        self, claim: PersistentVolumeClaim, storage_class: StorageClass, nodes: Nodes
-    ) -> BoolArray:
+    def _has_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass, nodes: Nodes) -> BoolArray:
         capacities = self.capacities(claim, storage_class)
         if capacities is None:
             return np.ones(len(nodes), dtype=np.bool_)
@@ -246,14 +228,10 @@ class Finder:
     def largest(self, claim: PersistentVolumeClaim, node: NodeView) -> int:
         """The largest volume that can be made for the claim on the node, in bytes; 0 for none."""
         nodes = node.alone()
-        here = (
-            each for each in self._capacities.at(class_of_claim(claim)) if reach.has_capacity(nodes, each)[0]
-        )
+        here = (each for each in self._capacities.at(class_of_claim(claim)) if reach.has_capacity(nodes, each)[0])
         return max((reach.volume_limit(each) or 0 for each in here), default=0)
 
-    def capacities(
-        self, claim: PersistentVolumeClaim, storage_class: StorageClass
-    ) -> list[CSIStorageCapacity] | None:
+    def capacities(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> list[CSIStorageCapacity] | None:
         """The capacities that are large enough for the claim; None where no look is needed, because no size
         is asked for or the driver does not publish them."""
         size = claim.spec.resources.requests.get("storage")

@@ -64,9 +64,7 @@ class _Wanted:
         self.attributes_class = spec.volume_attributes_class_name or ""
         self.storage_class = class_of_claim(claim)
         self.access_modes = frozenset(spec.access_modes)
-        self.selector: Selector = (
-            EVERYTHING if spec.selector is None else compile_label_selector(spec.selector)
-        )
+        self.selector: Selector = EVERYTHING if spec.selector is None else compile_label_selector(spec.selector)
 
     def fits(self, volume: PersistentVolume, size: int) -> bool:
         """Size, mode and attributes; nothing else counts for a reserved volume."""

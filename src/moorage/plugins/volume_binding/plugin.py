@@ -29,27 +29,14 @@ from moorage.framework.events import Registration
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin
-from moorage.framework.points import (
-    PreBindPlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ReservePlugin,
-    ScorePlugin,
-)
+from moorage.framework.points import PreBindPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from moorage.framework.status import PreBindPreFlight, Status
 from moorage.plugins.volume_binding import hints, reach, scoring
 from moorage.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from moorage.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
 from moorage.plugins.volume_binding.explaining import Explainer
 from moorage.plugins.volume_binding.finding import Finder
-from moorage.plugins.volumes import (
-    SKIP,
-    claim_names,
-    class_of_claim,
-    is_fully_bound,
-    missing_claims,
-    signature,
-)
+from moorage.plugins.volumes import SKIP, claim_names, class_of_claim, is_fully_bound, missing_claims, signature
 
 REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 CLAIMS = "VolumeBinding.claims"
@@ -186,9 +173,7 @@ class VolumeBinding(
             self._binder.release(booking)
             state.delete(BOOKING)
 
-    def pre_bind_pre_flight(
-        self, state: CycleState, pod: Pod, node_name: str
-    ) -> PreBindPreFlight | Status | None:
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreBindPreFlight | Status | None:
         return PreBindPreFlight(allow_parallel=True) if BOOKING in state else SKIP
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:

@@ -35,17 +35,15 @@ def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
 
 
 def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """Which nodes reach it, not kept: there may be thousands of volumes to choose from, each with a node of
-    its own."""
+    """Which nodes reach it, not kept: there may be thousands of volumes to choose from, each with a node of its own."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return compute_required(nodes, by_labels(compile_node_selector(selector)))
 
 
 def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology]) -> list[int] | None:
-    """The table's rows of the nodes that a volume names by the value of a label, as local ones do by their
-    hostname, also where these are gone; None for any other affinity, and for a label that many nodes
-    share."""
+    """The table's rows of the nodes that a volume names by the value of a label, as local ones do by their hostname,
+    also where these are gone; None for any other affinity, and for a label that many nodes share."""
     if selector is None or not selector.node_selector_terms:
         return None
     rows: list[int] = []

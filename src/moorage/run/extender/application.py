@@ -93,11 +93,7 @@ def extender_app(
 
 class _Verbs:
     def __init__(
-        self,
-        verbs: ExtenderVerbs,
-        not_ready: Callable[[], str],
-        needs_certificate: bool,
-        metrics: ServerMetrics,
+        self, verbs: ExtenderVerbs, not_ready: Callable[[], str], needs_certificate: bool, metrics: ServerMetrics
     ) -> None:
         self._verbs = verbs
         self._not_ready = not_ready
@@ -164,9 +160,7 @@ class _Verbs:
                     if size > BODY_BYTES:
                         return _TOO_LARGE
                     if self._held > HELD_BYTES and size > LARGE_BYTES:
-                        return VerbAnswer(
-                            429, wire.problem("too many requests at once; try again"), "unavailable"
-                        )
+                        return VerbAnswer(429, wire.problem("too many requests at once; try again"), "unavailable")
                     parts.append(part)
         except TimeoutError:
             return _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds")
@@ -201,9 +195,7 @@ class _Verbs:
     async def _bind(self, body: bytes) -> VerbAnswer:
         args = wire.binding_args(body)
         status = await self._verbs.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node)
-        return VerbAnswer(
-            200, wire.binding_result(status.message), "success" if status.is_success else "error"
-        )
+        return VerbAnswer(200, wire.binding_result(status.message), "success" if status.is_success else "error")
 
 
 async def _answered(answer_to: Callable[[bytes], Awaitable[VerbAnswer]], body: bytes) -> VerbAnswer:

@@ -20,8 +20,7 @@ FILES = "/etc/kubernetes/moorage-extender"
 
 @dataclass(frozen=True, slots=True)
 class ExtenderOptions:
-    """The extender uses HTTPS if it has a certificate or a client CA, or listens beyond loopback; else plain
-    HTTP."""
+    """The extender uses HTTPS if it has a certificate or a client CA, or listens beyond loopback; else plain HTTP."""
 
     kubeconfig: str = ""
     bind_address: str = "127.0.0.1"
@@ -64,8 +63,7 @@ class ExtenderOptions:
 
 
 def config_block(served: ServedProfile, options: ExtenderOptions, url: str = "") -> str:
-    """Return `extenders:` for kube-scheduler, which reaches the extender at `url`, or else at its own
-    address."""
+    """Return `extenders:` for kube-scheduler, which reaches the extender at `url`, or else at its own address."""
     found = urlsplit(url or options.url)
     if found.scheme not in ("http", "https") or not found.netloc:
         raise MoorageError(f"--url: {url!r} is not a URL; expected http://host:port or https://host:port")

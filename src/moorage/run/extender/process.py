@@ -10,13 +10,7 @@ import dataclasses
 from collections.abc import Callable
 
 import uvloop
-from prometheus_client import (
-    CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -92,9 +86,7 @@ class ExtenderProcess:
         agent = default_user_agent("extender")
         return connect(credentials, self._host.clock, qps=chosen.qps, burst=chosen.burst, user_agent=agent)
 
-    async def _serve(
-        self, listener: Listener, certificate: ServingCertificate | None, client: HttpClient
-    ) -> int:
+    async def _serve(self, listener: Listener, certificate: ServingCertificate | None, client: HttpClient) -> int:
         host = self._host
         scheduler = host.make_scheduler(client, self._served.configuration, flush_after=None)
         verbs = ExtenderVerbs(scheduler.engine, self._served.verbs)
@@ -126,9 +118,7 @@ class ExtenderProcess:
         if not options.has_tls:
             return None
         if not options.client_ca_file and not options.is_loopback:
-            _log.warning(
-                "Any client that reaches the port may call the verbs; --client-ca-file restricts that"
-            )
+            _log.warning("Any client that reaches the port may call the verbs; --client-ca-file restricts that")
         return ServingCertificate(
             cert_file=options.cert_file,
             key_file=options.key_file,

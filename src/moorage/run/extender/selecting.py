@@ -64,8 +64,7 @@ def select(configuration: Configuration, profile: str = "", *, with_defaults: bo
         verbs,
         sum(ref.weight or 1 for ref in points["score"]),
         tuple(
-            f'plugin "{name}": kube-scheduler does not ask extenders at {", ".join(at)}; '
-            "what it does there is left out"
+            f'plugin "{name}": kube-scheduler does not ask extenders at {", ".join(at)}; what it does there is left out'
             for name, at in never.items()
         ),
     )

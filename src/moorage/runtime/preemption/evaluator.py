@@ -30,11 +30,7 @@ class PreemptionEvaluator:
     """Implements `framework.preemption.Preemption` for one plugin of one profile."""
 
     def __init__(
-        self,
-        plugin: str,
-        handle: Handle,
-        policy: PreemptionPolicy,
-        dry_run: Callable[[], RemoveVictims],
+        self, plugin: str, handle: Handle, policy: PreemptionPolicy, dry_run: Callable[[], RemoveVictims]
     ) -> None:
         """`dry_run` starts a session, and returns its way to judge nodes without their victims."""
         self._handle = handle
@@ -92,8 +88,7 @@ class PreemptionEvaluator:
         )
 
     def budgets(self) -> ClusterBudgets:
-        """Return the current budgets. It is one object until a budget changes, so that its caches stay
-        valid."""
+        """Return the current budgets. It is one object until a budget changes, so that its caches stay valid."""
         listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
         known = self._budgets.all
         if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):
@@ -149,9 +144,7 @@ async def _ask(extender: Extender, pod: Pod, candidates: Candidates) -> Candidat
     answer = await extender.preempt(pod, asked)
     unknown = sorted(set(answer) - set(asked))
     if unknown:
-        raise ExtenderError(
-            f'extender {extender.name!r} claims a node "{unknown[0]}" that it was not asked about'
-        )
+        raise ExtenderError(f'extender {extender.name!r} claims a node "{unknown[0]}" that it was not asked about')
     return Candidates.of(kept for c in candidates if (kept := _kept(extender, c, answer)) is not None)
 
 

@@ -17,15 +17,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from moorage.api.errors import (
-    ApiError,
-    Conflict,
-    NotFound,
-    NotSent,
-    ServerError,
-    TooManyRequests,
-    TransportError,
-)
+from moorage.api.errors import ApiError, Conflict, NotFound, NotSent, ServerError, TooManyRequests, TransportError
 from moorage.api.pod import Pod, PodCondition
 from moorage.api.resources import PODS
 from moorage.api.times import format_time
@@ -155,8 +147,7 @@ class Evictor:
         return True
 
     def _stop_in_memory(self, victim: Pod) -> bool:
-        """Return whether the victim was waiting in Permit or PreBind, and stop it there instead of
-        deleting it."""
+        """Return whether the victim was waiting in Permit or PreBind, and stop it there instead of deleting it."""
         waiting = self._handle.waiting_pod(victim.uid)
         if waiting is not None and waiting.preempt(self._plugin, "preempted"):
             return True
@@ -226,9 +217,7 @@ class VictimWriter:
         patch = {"metadata": {"uid": pod.uid}, "status": status}
         for attempt in range(RETRIES):
             try:
-                await self._handle.client.patch(
-                    PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
-                )
+                await self._handle.client.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
                 return
             except (Conflict, ServerError, TooManyRequests, NotSent):
                 if attempt == RETRIES - 1:

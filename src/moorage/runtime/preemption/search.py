@@ -49,9 +49,7 @@ class Batch:
         """When the first of the top victims of each node started."""
         victims = self._trial.victims
         top = victims.priorities == np.repeat(self.costs[:, 1], victims.lengths)
-        starts: FloatArray = np.minimum.reduceat(
-            np.where(self._away & top, victims.starts(), np.inf), victims.offsets
-        )
+        starts: FloatArray = np.minimum.reduceat(np.where(self._away & top, victims.starts(), np.inf), victims.offsets)
         return starts
 
     def name(self, row: int) -> str:
@@ -146,9 +144,7 @@ class _Kept:
 class CandidateSearch:
     """The search for one pod, with the state of its cycle."""
 
-    def __init__(
-        self, remove_victims: RemoveVictims, pod: Pod, state: CycleState, budgets: ClusterBudgets
-    ) -> None:
+    def __init__(self, remove_victims: RemoveVictims, pod: Pod, state: CycleState, budgets: ClusterBudgets) -> None:
         self._remove_victims = remove_victims
         self._pod = pod
         self._state = state

@@ -295,19 +295,14 @@ class Headroom:
             remaining[row] -= self._victims.column(name)[at]
 
     def fill(self, rows: IntArray, masks: Sequence[BoolArray | None], away: BoolArray) -> None:
-        """Let the victims of these rows return, in order, wherever there is headroom, and mark the others as
-        away: first the first victim of all rows, then the second. A mask names whose turn it is; `None` is
-        all of them."""
+        """Let the victims of these rows return, in order, wherever there is headroom, and mark the others as away:
+        first the first victim of all rows, then the second. A mask names whose turn it is; `None` is all of them."""
         resources = [(amount, self._victims.column(name)) for name, amount in self._remaining.items()]
         for mask in masks:
             self._fill(rows, resources, mask, away)
 
     def _fill(
-        self,
-        rows: IntArray,
-        resources: Sequence[tuple[IntArray, IntArray]],
-        mask: BoolArray | None,
-        away: BoolArray,
+        self, rows: IntArray, resources: Sequence[tuple[IntArray, IntArray]], mask: BoolArray | None, away: BoolArray
     ) -> None:
         offsets, lengths = self._victims.offsets[rows], self._victims.lengths[rows]
         for number in range(int(lengths.max(initial=0))):
@@ -321,9 +316,7 @@ class Headroom:
             _return_one(here, at, resources, away)
 
 
-def _return_one(
-    rows: IntArray, at: IntArray, resources: Sequence[tuple[IntArray, IntArray]], away: BoolArray
-) -> None:
+def _return_one(rows: IntArray, at: IntArray, resources: Sequence[tuple[IntArray, IntArray]], away: BoolArray) -> None:
     """One victim of each row: back if there is headroom in every respect, else away."""
     asked = [(remaining, column[at]) for remaining, column in resources]
     fits = np.ones(len(rows), dtype=np.bool_)

@@ -213,9 +213,7 @@ class ReuseCache(NoReuse):
         if not self._sighted(signature).is_due(signature.waiting, generation, most_changes):
             return
         before = attempt.state
-        found = template.build(
-            attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of
-        )
+        found = template.build(attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of)
         if found is None:
             return
         self._drop(signature)

@@ -27,13 +27,7 @@ from moorage.runtime.filtering import filter_rows
 from moorage.runtime.pre_filtering import run_pre_filter
 from moorage.runtime.profile import Profile
 from moorage.runtime.record import Diagnosis
-from moorage.runtime.reuse.signatures import (
-    Fingerprint,
-    VersionOf,
-    is_about_node,
-    known_reads,
-    shares_node_set,
-)
+from moorage.runtime.reuse.signatures import Fingerprint, VersionOf, is_about_node, known_reads, shares_node_set
 from moorage.runtime.score_board import NEVER, Buffers, PluginColumn, ScoreBoard, Scores, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores, run_pre_score
 
@@ -117,9 +111,8 @@ def _filter(
     statuses: NodeStatuses,
     ok: BoolArray,
 ) -> frozenset[str] | None:
-    """Run the filters of the named plugins. Those behind another filter in the configured order may not
-    refuse before it: they are returned, if they refuse anything, to be asked again at their place. None when
-    one fails."""
+    """Run the filters of the named plugins. Those behind another filter in the configured order may not refuse before
+    it: they are returned, if they refuse anything, to be asked again at their place. None when one fails."""
     late: list[str] = []
     first = True
     for plugin in profile.filter:

@@ -46,9 +46,7 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
             if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
                 _refresh_all(found, pod, node, nodes_changed, turns)
     except Exception:
-        return (
-            False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
-        )
+        return False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
     found.generation, found.node_generation = generation, node_generation
     return True
 

@@ -50,12 +50,9 @@ _INCREMENTAL_RETRY = 16
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
 
-QuickJudge = tuple[
-    Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], IntArray | int
-]
-"""For one row, where rows are in snapshot order and all local plugins that look at its pods are prepared,
-summed and trusted with every row: filters; scores, their raw column and weight; what the others give each
-node, or all of them."""
+QuickJudge = tuple[Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], IntArray | int]
+"""For one row, where rows are in snapshot order and all local plugins that look at its pods are prepared, summed and
+trusted with every row: filters; scores, their raw column and weight; what the others give each node, or all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +76,7 @@ class TemplatePlugins:
     @classmethod
     def of(cls, profile: Profile, pod: Pod, version_of: VersionOf) -> TemplatePlugins:
         known = {plugin.name: known_reads(plugin, pod) for plugin in profile.plugins.values()}
-        reads = {
-            name: said for name, said in known.items() if said is not None and all(map(is_about_row, said))
-        }
+        reads = {name: said for name, said in known.items() if said is not None and all(map(is_about_row, said))}
         return cls(
             tuple(p for p in profile.filter if p.name in reads),
             tuple(p for p in profile.pre_score if p.name in reads),
@@ -135,8 +130,7 @@ class TemplateBaseline(Baseline):
     """Whether normalised scores are the same for all nodes, so that sums alone decide among the kept ones."""
     diagnosis: Diagnosis | None = None
     columns: list[PluginColumn] | None = None
-    """The scores of all plugins, where all are kept and an attempt has scored since they changed; else
-    None."""
+    """The scores of all plugins, where all are kept and an attempt has scored since they changed; else None."""
     incremental: IncrementalScores | None = None
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
     takes_turns: bool = False
@@ -178,8 +172,7 @@ class TemplateBaseline(Baseline):
         return row
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
-        """The choice where all remaining plugins keep their scores up to date; None when one must be
-        asked."""
+        """The choice where all remaining plugins keep their scores up to date; None when one must be asked."""
         pre_filters = self.remaining.pre_filters
         if pre_filters:
             pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, pre_filters)
@@ -223,9 +216,7 @@ class TemplateBaseline(Baseline):
 
     def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
         raws = self.raws
-        summed = [
-            PluginColumn(step, raws[step.name], raws[step.name]) for step in self.steps if step.is_summed
-        ]
+        summed = [PluginColumn(step, raws[step.name], raws[step.name]) for step in self.steps if step.is_summed]
         rest = [(step, raws[step.name]) for step in self.steps if not step.is_summed]
         board = ScoreBoard(scoring.every, scoring.feasible, buffers.take_as_is(), summed)
         status = add_scores(board, scoring, self.remaining.scores, rest, self.totals)
@@ -245,9 +236,7 @@ class TemplateBaseline(Baseline):
             self.incremental_after -= 1
             return
         if self.sums_decide:
-            self.incremental = incremental_scores(
-                self.remaining, attempt.state, attempt.pod, self.every, self.ok
-            )
+            self.incremental = incremental_scores(self.remaining, attempt.state, attempt.pod, self.every, self.ok)
         if self.incremental is None:
             self.incremental_after = _INCREMENTAL_RETRY
 
@@ -301,9 +290,7 @@ def build(
     status = filter_rows(plugins.filters, state, pod, every, statuses, ok)
     if not status.is_success:
         return None
-    rank_of = np.array(
-        [plugins.ranks.get(verdict.plugin, NO_RANK) for verdict in statuses.verdicts], dtype=np.int16
-    )
+    rank_of = np.array([plugins.ranks.get(verdict.plugin, NO_RANK) for verdict in statuses.verdicts], dtype=np.int16)
     columns = every.nodes.columns
     baseline = TemplateBaseline(
         plugins,

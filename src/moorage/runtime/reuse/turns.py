@@ -76,9 +76,7 @@ class Turns:
             return
         if amounts is None:
             return
-        if self._members and (
-            found.every is not self._every or found.generation - self._generation > _MOST_CHANGES
-        ):
+        if self._members and (found.every is not self._every or found.generation - self._generation > _MOST_CHANGES):
             self.end()
         if self._members and not self._is_like(found):
             return
@@ -164,9 +162,7 @@ class Turns:
         self._every = None
 
     def _failed(self, error: Exception, generation: int) -> None:
-        _log.error(
-            "A plugin failed for many pods at once; it is asked for each of them", error=error, stack=True
-        )
+        _log.error("A plugin failed for many pods at once; it is asked for each of them", error=error, stack=True)
         self.end(unusual=True)
         self._resume_at = generation + self._pause
 

@@ -38,18 +38,14 @@ def _nodes(attempt: AttemptDetails) -> str:
 def verdicts(attempt: AttemptDetails) -> dict[str, str]:
     """Return node → the plugin that rejected it, and why."""
     return {
-        node: f"{group.plugin}: {'; '.join(group.reasons)}"
-        for group in attempt.refusals
-        for node in group.node_names
+        node: f"{group.plugin}: {'; '.join(group.reasons)}" for group in attempt.refusals for node in group.node_names
     }
 
 
 def changes(before: AttemptDetails, after: AttemptDetails) -> list[tuple[str, str, str]]:
     """Return node and both verdicts where they differ, by name."""
     old, new = verdicts(before), verdicts(after)
-    pairs = (
-        (node, old.get(node, NOT_REJECTED), new.get(node, NOT_REJECTED)) for node in sorted({*old, *new})
-    )
+    pairs = ((node, old.get(node, NOT_REJECTED), new.get(node, NOT_REJECTED)) for node in sorted({*old, *new}))
     return [pair for pair in pairs if pair[1] != pair[2]]
 
 

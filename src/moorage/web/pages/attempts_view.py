@@ -17,9 +17,7 @@ from moorage.web.source import Json
 RESULTS = {"scheduled": "m-good", "unschedulable": "m-bad", "error": "m-bad"}
 
 
-def show_timeline(
-    records: Sequence[AttemptDetails], chosen: AttemptDetails, on_choose: Callable[[int], Any]
-) -> None:
+def show_timeline(records: Sequence[AttemptDetails], chosen: AttemptDetails, on_choose: Callable[[int], Any]) -> None:
     """Show the attempts, newest first, and the events that woke the pod for them."""
     newest = records[-1]
     for record in reversed(records):
@@ -47,9 +45,7 @@ def _show_entry(record: AttemptDetails, chosen: AttemptDetails, on_choose: Calla
             shell.text(f"rejected by {', '.join(rejectors)}").classes("m-soft")
     if not is_chosen:
         query = {"attempt": str(chosen.sequence), "compare": str(record.sequence)}
-        ui.link(f"Compare with attempt {chosen.attempt}", address(pod_url(record.pod), query)).classes(
-            "m-move"
-        )
+        ui.link(f"Compare with attempt {chosen.attempt}", address(pod_url(record.pod), query)).classes("m-move")
 
 
 def show_attempt(record: AttemptDetails) -> None:
@@ -78,9 +74,7 @@ def show_attempt(record: AttemptDetails) -> None:
             view.show_refusals(record.refusals, record.nodes.total)
         with shell.card():
             shell.section("Rejections by node")
-            ui.label("Each node shows the first plugin that rejected it; later plugins did not run.").classes(
-                "m-soft"
-            )
+            ui.label("Each node shows the first plugin that rejected it; later plugins did not run.").classes("m-soft")
             show_missing(record)
             grid.show_nodes(verdict_table(record), open_node, refused_by=False)
 
@@ -123,8 +117,7 @@ def verdict_table(record: AttemptDetails) -> Json:
                 "plugin": plugin,
                 "reasons": reasons[plugin],
                 "verdicts": [
-                    number if by == plugin else 0
-                    for by, number in (verdicts.get(node, ("", 0)) for node in nodes)
+                    number if by == plugin else 0 for by, number in (verdicts.get(node, ("", 0)) for node in nodes)
                 ],
             }
             for plugin in plugins

@@ -69,13 +69,7 @@ def _curves(found: Json, measure: str) -> Json:
         "grid": {"left": 8, "right": 24, "top": 40, "bottom": 30, "containLabel": True},
         "legend": {"type": "scroll", "top": 0, "textStyle": soft, "data": found["names"]},
         "tooltip": {"renderMode": "richText", "trigger": "axis", "confine": True},
-        "xAxis": {
-            "type": "value",
-            "name": "seconds",
-            "nameLocation": "middle",
-            "nameGap": 24,
-            "axisLabel": soft,
-        },
+        "xAxis": {"type": "value", "name": "seconds", "nameLocation": "middle", "nameGap": 24, "axisLabel": soft},
         "yAxis": {"type": "value", "scale": True, "axisLabel": soft},
         "series": [
             {
@@ -113,6 +107,4 @@ def _show_differences(found: Json) -> None:
         ]
         shell.table(columns, rows, "id", PER_PAGE)
         if found["more"]:
-            ui.label(f"Only the first {len(rows):,} are shown; the results folder has all of them.").classes(
-                "m-soft"
-            )
+            ui.label(f"Only the first {len(rows):,} are shown; the results folder has all of them.").classes("m-soft")

@@ -11,12 +11,7 @@ from functools import partial
 
 from nicegui import ui
 
-from moorage.endpoints.answers import (
-    ConfigurationAnswer,
-    PastConfiguration,
-    PluginAndWeight,
-    ProfileDescription,
-)
+from moorage.endpoints.answers import ConfigurationAnswer, PastConfiguration, PluginAndWeight, ProfileDescription
 from moorage.web.pages import shell
 from moorage.web.pages.text import age, count
 from moorage.web.source import ConfiguredSource, ReconfigurableSource
@@ -165,9 +160,7 @@ def outcome(entry: PastConfiguration) -> str:
     if entry.error:
         return f"Rejected; generation {entry.generation} stays in use: {entry.error}"
     restart = ", ".join(entry.needs_restart)
-    return f"Applied: generation {entry.generation}" + (
-        f"; these fields need a restart: {restart}" if restart else ""
-    )
+    return f"Applied: generation {entry.generation}" + (f"; these fields need a restart: {restart}" if restart else "")
 
 
 def show_profiles(profiles: Sequence[ProfileDescription]) -> None:
@@ -178,9 +171,7 @@ def show_profiles(profiles: Sequence[ProfileDescription]) -> None:
                 {"point": point, "plugins": ", ".join(map(_named, plugins)) or "none"}
                 for point, plugins in profile.plugins.items()
             ]
-            shell.table(
-                (("point", "Extension point"), ("plugins", "Plugins, in order (weight)")), rows, "point"
-            )
+            shell.table((("point", "Extension point"), ("plugins", "Plugins, in order (weight)")), rows, "point")
             with ui.expansion("Arguments").props("dense"):
                 for plugin, args in profile.plugin_config.items():
                     shell.text(plugin).classes("m-count")

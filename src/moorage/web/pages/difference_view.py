@@ -38,8 +38,6 @@ def show_difference(before: AttemptDetails, after: AttemptDetails) -> None:
 
 def _show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     columns = [(f"c{place}", head) for place, head in enumerate(heads)]
-    shown = [
-        {"id": at, **{f"c{place}": cell for place, cell in enumerate(row)}} for at, row in enumerate(rows)
-    ]
+    shown = [{"id": at, **{f"c{place}": cell for place, cell in enumerate(row)}} for at, row in enumerate(rows)]
     if shown:
         shell.table(columns, shown, "id")

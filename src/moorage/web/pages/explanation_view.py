@@ -90,12 +90,7 @@ def _show_candidates(candidates: Sequence[Json]) -> None:
         ("pdbViolations", "PDB violations"),
     )
     rows = [
-        {
-            **each,
-            "node_url": node_url(each["node"]),
-            "pods": len(each["victims"]),
-            "spared": len(each["reprieved"]),
-        }
+        {**each, "node_url": node_url(each["node"]), "pods": len(each["victims"]), "spared": len(each["reprieved"])}
         for each in candidates
     ]
     shell.table(columns, rows, "node")

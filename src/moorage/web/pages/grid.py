@@ -73,8 +73,6 @@ def _show(columns: list[Json], packed: Json, on_node: Callable[[str], Any]) -> N
         auto_size_columns=False,
     ).classes("m-grid")
     grid.style(f"height: {min(480, 60 + 31 * max(3, len(packed['node'])))}px")
-    search.on_value_change(
-        lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or "")
-    )
+    search.on_value_change(lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or ""))
     grid.on("cellClicked", chosen, ["data"])
     grid.on("cellKeyDown", chosen, ["data"], js_handler=_ON_ENTER)

@@ -48,9 +48,7 @@ def heat_map(nodes: Json, resource: str, group: str, used: str = REQUESTED) -> H
         for place, index in enumerate(members):
             says = _says(resource, used, amounts, index)
             square = [place % COLUMNS, first + place // COLUMNS, _rounded(shares.get(index))]
-            squares.append(
-                _square([*square, nodes["names"][index][:80], says], nodes["unschedulable"][index])
-            )
+            squares.append(_square([*square, nodes["names"][index][:80], says], nodes["unschedulable"][index]))
             names.append(nodes["names"][index])
         rows = -(-len(members) // COLUMNS)
         title = f"{name[:MAX_LABEL] or 'no label'} ({len(members):,})"

@@ -36,12 +36,7 @@ class NodePage:
         if content.refused:
             with shell.card():
                 shell.section("Pending pods that this node rejects")
-                columns = (
-                    ("pod", "Pod"),
-                    ("pods", "Pods of this template"),
-                    ("plugin", "Plugin"),
-                    ("why", "Reason"),
-                )
+                columns = (("pod", "Pod"), ("pods", "Pods of this template"), ("plugin", "Plugin"), ("why", "Reason"))
                 rows = [
                     {
                         "pod": each.pod,

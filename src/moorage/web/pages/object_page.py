@@ -120,6 +120,4 @@ class NewObjectPage:
             return
         with self._answer:
             for row in rows:
-                shell.text(f"{row['object']}: {row['result']}").classes(
-                    "m-bad" if row["failed"] else "m-good"
-                )
+                shell.text(f"{row['object']}: {row['result']}").classes("m-bad" if row["failed"] else "m-good")

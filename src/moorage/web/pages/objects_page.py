@@ -36,9 +36,7 @@ class ObjectsPage:
                 with ui.element("div").classes("m-row"):
                     self._input = (
                         ui.input("Search namespace/name", value=self._search, on_change=self._search_for)
-                        .props(
-                            'type=search dense outlined clearable debounce=300 aria-label="Search objects"'
-                        )
+                        .props('type=search dense outlined clearable debounce=300 aria-label="Search objects"')
                         .classes("m-search")
                     )
                     if not self._source.read_only:
@@ -81,8 +79,7 @@ class ObjectsPage:
             shell.empty("No objects match.", "Clear the search.")
         elif not answer["rows"]:
             shell.empty(
-                "There are no objects of this kind.",
-                "" if self._source.read_only else "Press New to create one.",
+                "There are no objects of this kind.", "" if self._source.read_only else "Press New to create one."
             )
 
     def _row(self, row: Json) -> Json:

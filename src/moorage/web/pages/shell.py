@@ -18,14 +18,7 @@ from nicegui.element import Element
 
 from moorage.api.errors import MoorageError
 from moorage.telemetry import logs
-from moorage.web.source import (
-    ClusterSource,
-    ConfiguredSource,
-    ObjectsSource,
-    RereadSource,
-    ResultsSource,
-    WhatIfSource,
-)
+from moorage.web.source import ClusterSource, ConfiguredSource, ObjectsSource, RereadSource, ResultsSource, WhatIfSource
 
 CSS = Path(__file__).with_name("style.css")
 LINKS: Mapping[str, tuple[str, type[Any]]] = {
@@ -119,8 +112,7 @@ def table(
     """Show rows. Columns are field and heading; a field with a `FIELD_url` beside it is a link."""
     per_page = per_page if per_page is not None and len(rows) > per_page else None
     described = [
-        {"name": field, "field": field, "label": label, "align": "left", "sortable": True}
-        for field, label in columns
+        {"name": field, "field": field, "label": label, "align": "left", "sortable": True} for field, label in columns
     ]
     made = (
         ui.table(columns=described, rows=rows, row_key=key, pagination=per_page)
@@ -213,10 +205,7 @@ class Refresher:
     """Asks a changing source again, at most twice a second and one request at a time."""
 
     def __init__(
-        self,
-        source: ClusterSource | ObjectsSource,
-        ask: Callable[[], Awaitable[None]],
-        at_least: float = 0.5,
+        self, source: ClusterSource | ObjectsSource, ask: Callable[[], Awaitable[None]], at_least: float = 0.5
     ) -> None:
         self._ask = ask
         self._busy = False

@@ -91,6 +91,5 @@ spec:
 
 
 def template(kind: str, api_version: str, name: str) -> str:
-    """Return the template of a kind, named as in the address; other kinds get the fields that every object
-    has."""
+    """Return the template of a kind, named as in the address; other kinds get the fields that every object has."""
     return TEMPLATES.get(kind) or f"apiVersion: {api_version}\nkind: {name}\nmetadata:\n  name: example\n"

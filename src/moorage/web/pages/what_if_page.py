@@ -32,9 +32,7 @@ class WhatIfPage:
     async def show(self) -> None:
         with shell.frame(self._source, "What if", "What if"):
             shell.headline("What if")
-            ui.label("Changes are tried on a copy in memory. The cluster itself is not changed.").classes(
-                "m-soft"
-            )
+            ui.label("Changes are tried on a copy in memory. The cluster itself is not changed.").classes("m-soft")
             with shell.card():
                 self._show_form()
             self._answer = ui.element("div").classes("m-answer")
@@ -71,8 +69,7 @@ class WhatIfPage:
         )
         if not (question.manifests.strip() or question.drain or question.add_nodes):
             shell.empty(
-                "There is nothing to try.",
-                "Paste objects, name nodes to drain, or set the number of nodes to add.",
+                "There is nothing to try.", "Paste objects, name nodes to drain, or set the number of nodes to add."
             )
             return
         outcome = await self._source.what_if(question)

@@ -1,2 +1,1 @@
-"""Sources of the pages: a running scheduler, an embedded cluster, a cluster that was read once, or
-simulations."""
+"""Sources of the pages: a running scheduler, an embedded cluster, a cluster that was read once, or simulations."""

@@ -111,8 +111,7 @@ class ApiObjects:
         return await self.ask(requests.replace(resource, in_namespace(resource, obj)))
 
     async def delete(self, resource: Resource, obj: Json, *, at_once: bool = False) -> None:
-        """Delete exactly this object, not another of its name. `at_once` deletes pods without a grace
-        period."""
+        """Delete exactly this object, not another of its name. `at_once` deletes pods without a grace period."""
         meta = obj["metadata"]
         grace = 0 if at_once and resource == PODS else None
         namespace = meta.get("namespace", "")

@@ -69,9 +69,7 @@ class EmbeddedSource(ServerSource):
 
     async def kinds(self) -> list[Json]:
         kinds = await self._objects.kinds()
-        return [
-            {"id": name, "kind": each.kind, "apiVersion": each.api_version} for name, each in kinds.items()
-        ]
+        return [{"id": name, "kind": each.kind, "apiVersion": each.api_version} for name, each in kinds.items()]
 
     async def objects(self, kind: str, search: str) -> Json:
         return await self._objects.table(await self._resource(kind), search, MAX_ROWS)
@@ -84,9 +82,7 @@ class EmbeddedSource(ServerSource):
     async def export(self, form: str) -> bytes:
         if form == "simulator":
             found = await self._ask(client.CONFIGZ, dict[str, Any])
-            return msgspec.json.encode(
-                await transfer.simulator_export(self._objects, found["componentconfig"])
-            )
+            return msgspec.json.encode(await transfer.simulator_export(self._objects, found["componentconfig"]))
         return msgspec.json.encode(await transfer.snapshot_export(self._objects, time.time()))
 
     async def created(self) -> list[str]:
@@ -117,9 +113,7 @@ class EmbeddedSource(ServerSource):
         before, wanted = _one(opened), _one(text)
         resource = await self._objects.kind_of(before)
         if _identity(in_namespace(resource, wanted)) != _identity(before):
-            raise MoorageError(
-                "Kind, name and namespace of an object cannot be changed; create another one instead."
-            )
+            raise MoorageError("Kind, name and namespace of an object cannot be changed; create another one instead.")
         meta = before["metadata"]
         present = await self._objects.get(resource, meta["name"], meta.get("namespace", ""))
         version = present["metadata"]["resourceVersion"]

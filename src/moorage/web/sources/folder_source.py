@@ -52,9 +52,7 @@ def _with_results(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(path.parent for path in folder.glob(f"*/{SUMMARY}"))
     if not found:
-        raise MoorageError(
-            f"--results {folder}: no {SUMMARY} found; name a folder written by `moorage simulate -o`"
-        )
+        raise MoorageError(f"--results {folder}: no {SUMMARY} found; name a folder written by `moorage simulate -o`")
     return found
 
 
@@ -71,9 +69,7 @@ def _by_folder(results: list[RunResult]) -> list[RunResult]:
 
 def _curve(run: RunResult, measure: str) -> Json:
     points = [
-        [time, value]
-        for time, value in zip(run.series["time"], run.series[measure], strict=True)
-        if not isnan(value)
+        [time, value] for time, value in zip(run.series["time"], run.series[measure], strict=True) if not isnan(value)
     ]
     step = max(1, len(points) // MAX_POINTS)
     return {"name": run.name, "seed": run.seed, "points": points[::step]}

@@ -80,8 +80,6 @@ class UsageColumns:
         finally:
             await client.close()
         return {
-            item.name: {
-                name: resource_value(name, amount) for name, amount in item.get("usage", default={}).items()
-            }
+            item.name: {name: resource_value(name, amount) for name, amount in item.get("usage", default={}).items()}
             for item in items
         }

@@ -48,9 +48,7 @@ T = TypeVar("T")
 class ServerSource:
     refresh_seconds = 1.0
 
-    def __init__(
-        self, given: Credentials, *, usage: UsageColumns | None = None, read_only: bool = False
-    ) -> None:
+    def __init__(self, given: Credentials, *, usage: UsageColumns | None = None, read_only: bool = False) -> None:
         self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given
@@ -126,8 +124,7 @@ class ServerSource:
         return msgspec.structs.replace(found, warnings=[warning, *found.warnings])
 
     async def check(self, text: str) -> CheckedConfiguration:
-        """Let the scheduler check it, which knows its plugins; check it here if it accepts no
-        configuration."""
+        """Let the scheduler check it, which knows its plugins; check it here if it accepts no configuration."""
         if self.read_only or not (await self._ask(CONFIGURATION, ConfigurationAnswer)).writable:
             return await asyncio.to_thread(configuration.check, text)
         return await self._endpoints().send(CONFIGURATION, CheckedConfiguration, text, dryRun="All")
@@ -143,9 +140,7 @@ class ServerSource:
 
     def _may_change(self) -> None:
         if self.read_only:
-            raise MoorageError(
-                "These pages are read-only. Start `moorage ui` without --read-only to change it."
-            )
+            raise MoorageError("These pages are read-only. Start `moorage ui` without --read-only to change it.")
 
     def _endpoints(self) -> EndpointsClient:
         """Return the client, which must be created on the loop that uses it."""
@@ -158,9 +153,7 @@ class ServerSource:
 
         return await self._shared((path, repr(query)), FRESH_SECONDS, answer)
 
-    async def _shared(
-        self, key: tuple[str, str], seconds: float, ask: Callable[[], Coroutine[Any, Any, T]]
-    ) -> T:
+    async def _shared(self, key: tuple[str, str], seconds: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Share one answer among all who ask within these seconds; failures are not shared."""
         now = self._clock.now()
         self._shared_answers = {k: kept for k, kept in self._shared_answers.items() if kept[0] > now}

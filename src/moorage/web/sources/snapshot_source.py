@@ -113,9 +113,7 @@ class SnapshotSource:
         async def answer() -> NodeContent:
             row = self._nodes.columns.row_of(name)
             if row < 0:
-                raise MoorageError(
-                    f"node {name!r} does not exist in {self.title}; the Cluster page lists all nodes"
-                )
+                raise MoorageError(f"node {name!r} does not exist in {self.title}; the Cluster page lists all nodes")
             refused = (await self._judged()).refused_by(name)
             return NodeContent(_described(self._nodes.columns.view(row)), refused)
 
@@ -154,10 +152,7 @@ def _columns(nodes: Nodes) -> Json:
         "unschedulable": [view.unschedulable for view in views],
         "labels": label_columns([view.labels for view in views]),
         "amounts": {
-            name: {
-                "allocatable": nodes.allocatable(name).tolist(),
-                "requested": nodes.requested(name).tolist(),
-            }
+            name: {"allocatable": nodes.allocatable(name).tolist(), "requested": nodes.requested(name).tolist()}
             for name in resources
         },
     }

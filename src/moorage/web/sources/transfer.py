@@ -39,16 +39,7 @@ FIRST = (
     "PersistentVolumeClaim",
     "Node",
 )
-LAST = (
-    "Pod",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Deployment",
-)
+LAST = ("Pod", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob", "Deployment")
 """All other kinds come in between."""
 SERVER_FIELDS = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
@@ -189,9 +180,7 @@ async def _served(objects: ApiObjects, obj: Json, patient: bool) -> Resource:
     return await objects.kind_of(obj)
 
 
-async def _bring(
-    objects: ApiObjects, resource: Resource, obj: Json, replace: bool, limit: asyncio.Semaphore
-) -> Json:
+async def _bring(objects: ApiObjects, resource: Resource, obj: Json, replace: bool, limit: asyncio.Semaphore) -> Json:
     wanted = in_namespace(resource, _cleaned(resource, obj))
     async with limit:
         try:

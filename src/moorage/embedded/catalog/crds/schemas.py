@@ -117,9 +117,7 @@ def to_json_schema(schema: Raw) -> Raw:
             made[keyword] = to_json_schema(schema[keyword])
     if isinstance(schema.get("properties"), dict):
         made["properties"] = {
-            name: to_json_schema(below)
-            for name, below in schema["properties"].items()
-            if isinstance(below, dict)
+            name: to_json_schema(below) for name, below in schema["properties"].items() if isinstance(below, dict)
         }
     if "required" in schema:
         made["required"] = schema["required"]  # reported last, as the API server does
@@ -134,9 +132,7 @@ def _types(schema: Raw) -> list[str]:
 
 
 def _is_integer(checker: Any, value: Any) -> bool:
-    return (isinstance(value, int) and not isinstance(value, bool)) or (
-        isinstance(value, float) and value.is_integer()
-    )
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
 
 
 _FORMATS: dict[str, Callable[[str], object]] = {
@@ -155,8 +151,7 @@ for _name, _read in _FORMATS.items():
     _format_checker.checks(_name, raises=ValueError)(_check)
 
 _Draft4 = validators.extend(  # type: ignore[no-untyped-call]
-    jsonschema.Draft4Validator,
-    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+    jsonschema.Draft4Validator, type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer)
 )
 
 
@@ -213,9 +208,7 @@ def _report_choice(path: str, sentence: str, error: ValidationError, problems: P
 
 def _sentence(error: ValidationError) -> str:
     wanted = error.validator_value
-    exclusive = isinstance(error.schema, dict) and error.schema.get(
-        f"exclusive{str(error.validator).capitalize()}"
-    )
+    exclusive = isinstance(error.schema, dict) and error.schema.get(f"exclusive{str(error.validator).capitalize()}")
     sentences = {
         "minimum": f"should be greater than {'' if exclusive else 'or equal to '}{wanted}",
         "maximum": f"should be less than {'' if exclusive else 'or equal to '}{wanted}",
@@ -239,14 +232,7 @@ def _path(steps: Iterable[Any]) -> str:
 def _type_name(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
-    names = {
-        str: "string",
-        int: "integer",
-        float: "number",
-        list: "array",
-        dict: "object",
-        type(None): "null",
-    }
+    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object", type(None): "null"}
     return names[type(value)]
 
 

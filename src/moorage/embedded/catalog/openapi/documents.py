@@ -70,9 +70,7 @@ def paths_of(served: ServedKind, schema_name: str, style: Style) -> Iterator[tup
     """Each path of a kind with its operations."""
     resource = served.resource
     maker = _Maker(served, schema_name, style)
-    place = (
-        f"{resource.path_prefix}/namespaces/{{namespace}}" if resource.namespaced else resource.path_prefix
-    )
+    place = f"{resource.path_prefix}/namespaces/{{namespace}}" if resource.namespaced else resource.path_prefix
     collection = f"{place}/{resource.plural}"
     own = ("namespace",) if resource.namespaced else ()
     for path, verbs, names in (
@@ -85,10 +83,7 @@ def paths_of(served: ServedKind, schema_name: str, style: Style) -> Iterator[tup
             if verb in served.verbs
         }
         if operations:
-            yield (
-                path,
-                operations | ({"parameters": [_path_parameter(n, style) for n in names]} if names else {}),
-            )
+            yield (path, operations | ({"parameters": [_path_parameter(n, style) for n in names]} if names else {}))
 
 
 class _Maker:

@@ -62,9 +62,7 @@ def _named_schemas(schemas: Raw) -> bytes:
 
 
 def _path_item(item: Raw) -> bytes:
-    operations = (
-        _message(number, _operation(item[name])) for name, number in _METHODS.items() if name in item
-    )
+    operations = (_message(number, _operation(item[name])) for name, number in _METHODS.items() if name in item)
     return b"".join((*operations, *_parameters(9, item.get("parameters") or ())))
 
 

@@ -41,9 +41,7 @@ class Style:
         if not description:
             return ref
         return (
-            {"description": description, "allOf": [ref]}
-            if self.version == 3
-            else {"description": description, **ref}
+            {"description": description, "allOf": [ref]} if self.version == 3 else {"description": description, **ref}
         )
 
     def either(self, types: tuple[str, str], format_: str, description: str) -> Raw:
@@ -58,10 +56,7 @@ def named_plain(style: Style) -> Iterator[tuple[str, Raw]]:
     """The two plain types that clients know by name."""
     amount = "An amount: a number, with a suffix such as m, k, Mi or Gi."
     yield QUANTITY, style.either(("string", "number"), "", amount)
-    yield (
-        INT_OR_STRING,
-        style.either(("integer", "string"), "int-or-string", "A number, or a text such as 25%."),
-    )
+    yield (INT_OR_STRING, style.either(("integer", "string"), "int-or-string", "A number, or a text such as 25%."))
 
 
 def reachable(types: Library, roots: Iterable[Definition]) -> list[Definition]:

@@ -142,10 +142,7 @@ def age(raw: Raw, now: float) -> str:
 
 
 NAME = PrinterColumn(
-    "Name",
-    ".metadata.name",
-    format="name",
-    description="The name, unique among the objects of its kind and place.",
+    "Name", ".metadata.name", format="name", description="The name, unique among the objects of its kind and place."
 )
 AGE = PrinterColumn("Age", age, description="The time since the object was created.")
 

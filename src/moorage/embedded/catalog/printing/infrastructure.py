@@ -158,13 +158,7 @@ VOLUME_ATTACHMENTS = Printer(
 )
 RESOURCE_CLAIMS = Printer((NAME, string("State", _claim_state), AGE))
 RESOURCE_SLICES = Printer(
-    (
-        NAME,
-        string("Node", ".spec.nodeName"),
-        string("Driver", ".spec.driver"),
-        string("Pool", ".spec.pool.name"),
-        AGE,
-    )
+    (NAME, string("Node", ".spec.nodeName"), string("Driver", ".spec.driver"), string("Pool", ".spec.pool.name"), AGE)
 )
 
 
