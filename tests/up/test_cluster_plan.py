@@ -42,7 +42,7 @@ def test_files_are_read_before_anything_starts(tmp_path):
         ({"config": Path("a"), "scheduler": False}, "--no-scheduler"),
         ({"cluster": Path("/nowhere/c.yaml")}, "cannot read the cluster file /nowhere/c.yaml"),
         ({"config": Path("/nowhere/c.yaml")}, "/nowhere/c.yaml"),
-        ({"apply": (Path("/nowhere/c.yaml"),)}, "cannot read the cluster file /nowhere/c.yaml"),
+        ({"apply": (Path("/nowhere/c.yaml"),)}, "/nowhere/c.yaml cannot be read"),
     ],
 )
 def test_what_cannot_be_is_refused(wishes, message):
