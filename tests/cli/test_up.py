@@ -290,7 +290,7 @@ def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["--cluster", "nowhere.yaml"], "the cluster file nowhere.yaml cannot be read: No such file"),
+        (["--cluster", "nowhere.yaml"], "cannot read the cluster file nowhere.yaml: No such file"),
         (["--apply", "nowhere.yaml"], "the file nowhere.yaml cannot be read: No such file"),
         (["--config", "nowhere.yaml"], "nowhere.yaml"),
         (["--nodes", "1", "--cluster", "a"], "--nodes and --cluster exclude each other"),

@@ -163,5 +163,5 @@ def test_a_process_whose_loop_never_comes_back_is_ended_after_the_lease_is_lost(
     )
     assert done.returncode == 1, done.stderr
     assert done.stdout.split() == ["leads"], "the loop was held up until the end"
-    assert "The lease is lost and the scheduler does not end; ending it" in done.stderr
+    assert "The lease is lost and the scheduler does not exit; exiting now" in done.stderr
     assert time.monotonic() - began < 20

@@ -40,7 +40,7 @@ def test_files_are_read_before_anything_starts(tmp_path):
     [
         ({"nodes": 1, "cluster": Path("a")}, "--nodes and --cluster exclude each other"),
         ({"config": Path("a"), "scheduler": False}, "--no-scheduler"),
-        ({"cluster": Path("/nowhere/c.yaml")}, "/nowhere/c.yaml cannot be read"),
+        ({"cluster": Path("/nowhere/c.yaml")}, "cannot read the cluster file /nowhere/c.yaml"),
         ({"config": Path("/nowhere/c.yaml")}, "/nowhere/c.yaml"),
         ({"apply": (Path("/nowhere/c.yaml"),)}, "/nowhere/c.yaml cannot be read"),
     ],
