@@ -106,7 +106,7 @@ def test_manifests_come_with_the_block_as_a_comment(folder):
     assert extender["urlPrefix"] == "https://moorage-extender.moorage.svc:8888"
     assert "Deployment" in [obj["kind"] for obj in yaml.safe_load_all(done.stdout)]
     assert "does not ask extenders at reserve" in done.stderr
-    assert "asks the extender about the extender's own pods too" in done.stderr
+    assert "also calls the extender for the extender's own pods" in done.stderr
 
 
 @pytest.mark.parametrize(
