@@ -227,7 +227,7 @@ def test_failing_add_pod_is_told_by_the_trial(cluster):
 
 def test_a_node_that_does_not_exist_is_an_error(cluster):
     trial = session(cluster).trial(NEW)
-    with pytest.raises(Exception, match="no node 'zz'"):
+    with pytest.raises(Exception, match="Node 'zz' does not exist"):
         trial.filter("zz")
 
 

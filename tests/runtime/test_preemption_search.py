@@ -148,7 +148,7 @@ def snapshot(world):
     table, nominator = world.engine.cache.table, world.engine.queue.nominator
     return (
         table.generation,
-        table.generations.tolist(),
+        table.versions.tolist(),
         [(node.pods, dict(node.requested)) for node in world.nodes],
         {key: copy.copy(world.state.read(key)) for key in list(world.state.keys())},
         {name: nominator.nominated_on(name) for name in world.nodes.names},

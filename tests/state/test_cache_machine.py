@@ -228,7 +228,7 @@ class CacheMachine(RuleBasedStateMachine):
         table = self.cache.table
         last = self.seen_generation
         changed = set(table.changed_since(last))
-        assert changed == {row for row, found in enumerate(table.generations) if found > last}
+        assert changed == {row for row, found in enumerate(table.versions) if found > last}
         self.seen_generation = table.generation
 
 

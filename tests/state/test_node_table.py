@@ -90,7 +90,7 @@ def test_rows_are_stable_while_the_table_grows(table):
     assert table.amounts.requested("cpu")[:3].tolist() == [0, 1000, 0]
     assert table.nodes().label_equals(ZONE, "x").sum() == 21
     assert np.isnan(table.labels.numbers(ZONE)).all()
-    assert len(table.taints.ids) == len(table.generations) == table.width
+    assert len(table.taints.ids) == len(table.versions) == table.width
 
 
 def test_freed_rows_are_reused_and_start_empty(table):
@@ -224,7 +224,7 @@ def test_changed_since_names_the_rows_that_changed(table):
     assert sorted(table.changed_since(start)) == [0, 1]
     assert sorted(table.changed_since(middle)) == [0, 1]
     assert table.changed_since(table.generation - 1) == [0]
-    assert table.generations[1] > middle
+    assert table.versions[1] > middle
 
 
 def test_news_are_the_live_nodes_that_changed(table):

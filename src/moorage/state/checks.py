@@ -15,7 +15,7 @@ from moorage.api.requests import CPU, MEMORY, PODS
 from moorage.state.columns import clamp
 from moorage.state.node_columns import taint_class
 from moorage.state.node_table import NodeTable
-from moorage.state.pod_entry import PodDemand, PodEntry
+from moorage.state.pod_entry import PodEntry, TemplateDemand
 
 Sums = dict[str, int]
 
@@ -115,7 +115,7 @@ def _sums(pods: Iterable[Pod]) -> tuple[Sums, tuple[int, int]]:
     sums: Sums = defaultdict(int)
     cpu = memory = 0
     for pod in pods:
-        demand = PodDemand.of(pod)
+        demand = TemplateDemand.of(pod)
         for resource, amount in demand.requests.items():
             sums[resource] += amount
         sums[PODS] += 1

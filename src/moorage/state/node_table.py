@@ -154,7 +154,7 @@ class NodeTable:
         return self._changes.version
 
     @property
-    def generations(self) -> IntArray:
+    def versions(self) -> IntArray:
         """Row → number of its latest change."""
         return self._changes.versions
 

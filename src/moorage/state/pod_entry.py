@@ -45,7 +45,7 @@ _TEMPLATES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class PodDemand:
+class TemplateDemand:
     """The demand that all pods of one template share."""
 
     requests: Mapping[str, int]
@@ -57,7 +57,7 @@ class PodDemand:
     """The changes of a node's sums: resource, request, and request with scoring defaults; `pods` by one."""
 
     @classmethod
-    def of(cls, pod: Pod) -> PodDemand:
+    def of(cls, pod: Pod) -> TemplateDemand:
         """Compute the demand of a pod. Raises QuantityError if it has an invalid quantity."""
         requests = {name: clamp(amount) for name, amount in pod_requests(pod).items()}
         nonzero = dict(zip((CPU, MEMORY), map(clamp, pod_nonzero_requests(pod)), strict=True))
@@ -94,9 +94,9 @@ class PodEntry:
         "uid",
     )
 
-    def __init__(self, pod: Pod, demand: PodDemand | None = None) -> None:
+    def __init__(self, pod: Pod, demand: TemplateDemand | None = None) -> None:
         if demand is None:
-            demand = PodDemand.of(pod)
+            demand = TemplateDemand.of(pod)
         self.original = pod
         """The pod as it arrived. An assumed pod does not name its node here; use `pod` if that matters."""
         self.node_name: str = pod.spec.node_name
@@ -136,11 +136,11 @@ def bound_to(pod: Pod, node_name: str) -> Pod:
 
 
 class PodEntries:
-    """Creates entries. Pods of one template share one `PodDemand`, which saves time and memory."""
+    """Creates entries. Pods of one template share one `TemplateDemand`, which saves time and memory."""
 
     def __init__(self, templates: int = _TEMPLATES) -> None:
         self._limit = templates
-        self._demands: dict[bytes, PodDemand] = {}
+        self._demands: dict[bytes, TemplateDemand] = {}
         self._encode = msgspec.msgpack.Encoder().encode
 
     def entry(self, pod: Pod) -> PodEntry:
@@ -162,7 +162,7 @@ class PodEntries:
             return PodEntry(pod)
         demand = self._demands.get(template)
         if demand is None:
-            demand = self._demands[template] = PodDemand.of(pod)
+            demand = self._demands[template] = TemplateDemand.of(pod)
             if len(self._demands) > self._limit:
                 del self._demands[next(iter(self._demands))]
         return PodEntry(pod, demand)
