@@ -67,3 +67,13 @@ def test_the_files_on_the_way_are_those_that_a_pod_meets():
     absent = {"client/http_client.py", "scheduler/failing.py", "scheduler/status_writer.py"}
     met = {name.removeprefix("moorage.").replace(".", "/") + ".py" for name in calls}
     assert files - met == absent
+
+
+def test_the_files_of_everyday_changes_exist():
+    table = TEXT.partition("## Where do I change")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)[1:]
+    assert len(rows) == 10
+    for change, files in rows:
+        named = re.findall(r"`([a-z_/.0-9-]+\.[a-z]+)`", files)
+        assert len(named) >= 2, change
+        assert [file for file in named if not (ROOT / file).exists()] == [], change
