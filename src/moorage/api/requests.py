@@ -1,10 +1,9 @@
-"""Requests of pods and allocatable amounts of nodes as integers: cpu in milli-units, all others in base
-units.
+"""Requests of pods and allocatable amounts of nodes as integers: cpu in milli-units, all others in base units.
 
-Sums are computed in nano-units and rounded up once at the end, so `0.5m` twice is one milli-cpu and not two.
-Plugins compare requests with free capacity, and the cache adds up the pods of a node. Follows
-k8s.io/component-helpers/resource/helpers.go, with pod-level resources (KEP-2837), sidecars (KEP-753) and
-in-place resize (KEP-1287).
+Sums are computed in nano-units and rounded up once at the end, so `0.5m` twice is one milli-cpu and not two. Plugins
+compare requests with free capacity, and the cache adds up the pods of a node. Follows
+k8s.io/component-helpers/resource/helpers.go, with pod-level resources (KEP-2837), sidecars (KEP-753) and in-place
+resize (KEP-1287).
 """
 
 import re
@@ -44,10 +43,9 @@ def resource_value(name: str, amount: Quantity) -> int:
 def pod_requests(pod: Pod, *, use_status: bool = True) -> dict[str, int]:
     """Return the effective request of a pod. Raises QuantityError if a quantity is invalid.
 
-    Per resource, it is the larger of (containers + sidecars) and of each ordinary init container with the
-    sidecars started before it. Pod-level requests replace that for cpu, memory and huge pages, and overhead
-    is added. With `use_status`, a pod that is being resized counts with the largest of the desired, allocated
-    and actual amounts.
+    Per resource, it is the larger of (containers + sidecars) and of each ordinary init container with the sidecars
+    started before it. Pod-level requests replace that for cpu, memory and huge pages, and overhead is added. With
+    `use_status`, a pod that is being resized counts with the largest of the desired, allocated and actual amounts.
     """
     return {name: _rounded(name, nanos) for name, nanos in _pod_nanos(pod, use_status, {}).items()}
 

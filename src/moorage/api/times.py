@@ -1,5 +1,4 @@
-"""Times on the wire: RFC 3339 timestamps, and durations as Go writes them (`15s`, `1m30s`). In Python both
-are seconds.
+"""Times on the wire: RFC 3339 timestamps, and durations as Go writes them (`15s`, `1m30s`). In Python both are seconds.
 
 Durations are exact to the nanosecond in both directions, like Go's time.ParseDuration and Duration.String.
 """

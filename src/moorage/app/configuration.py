@@ -98,8 +98,7 @@ def configure(
 ) -> Configuration:
     """Load a configuration, import its plugins and resolve its profiles.
 
-    Raises ConfigError with all problems of the first step that fails. `module:Class` is also searched in
-    `folders`.
+    Raises ConfigError with all problems of the first step that fails. `module:Class` is also searched in `folders`.
     """
     registry = build_registry(plugins, discover=discover)
     if text == EMPTY:

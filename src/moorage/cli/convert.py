@@ -21,9 +21,8 @@ def convert(
 ) -> None:
     """Convert a legacy Policy to a KubeSchedulerConfiguration v1 and print it.
 
-    Notes on standard error name fields that are approximated or dropped. Fields without an equivalent are
-    errors (exit code 1). To run a scheduler with the Policy itself, use
-    [bold]moorage run --policy-config-file[/bold].
+    Notes on standard error name fields that are approximated or dropped. Fields without an equivalent are errors (exit
+    code 1). To run a scheduler with the Policy itself, use [bold]moorage run --policy-config-file[/bold].
     """
     try:
         converted = convert_policy(read_file(policy), scheduler_name=scheduler_name, source=str(policy))

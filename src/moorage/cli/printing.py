@@ -1,7 +1,6 @@
 """Output of commands: consoles that stay readable without colours, on narrow terminals and in files.
 
-Errors are sentences on standard error that begin with "Error: ". They say what happened, to what, and what
-to do.
+Errors are sentences on standard error that begin with "Error: ". They say what happened, to what, and what to do.
 """
 
 from __future__ import annotations

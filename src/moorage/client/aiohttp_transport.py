@@ -1,9 +1,8 @@
 """The Transport over the network, on aiohttp.
 
-aiohttp may do nothing on its own: no redirects, no cookies, no proxies from the environment, no
-decompression. By itself it sends GET, PUT and DELETE a second time when a kept connection turns out to be
-closed; the middleware below turns that failure into an error of ours before aiohttp sees it, because a DELETE
-that was sent may have happened.
+aiohttp may do nothing on its own: no redirects, no cookies, no proxies from the environment, no decompression. By
+itself it sends GET, PUT and DELETE a second time when a kept connection turns out to be closed; the middleware below
+turns that failure into an error of ours before aiohttp sees it, because a DELETE that was sent may have happened.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@
       └─ failed            └─ failed, or ended at once
          back off, LIST       back off, WATCH from the last version
 
-Versions: the first list asks for "0" (anything the server has in its cache), later ones for the last version
-seen, so that time never runs backwards; only when the server no longer has that one, or not yet, is the
-current state read with "". What is done with the objects belongs to the sink (`informers`), what counts as
-which failure to `lists`.
+Versions: the first list asks for "0" (anything the server has in its cache), later ones for the last version seen, so
+that time never runs backwards; only when the server no longer has that one, or not yet, is the current state read with
+"". What is done with the objects belongs to the sink (`informers`), what counts as which failure to `lists`.
 """
 
 from __future__ import annotations

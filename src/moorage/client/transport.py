@@ -1,9 +1,8 @@
 """The door to an HTTP server: one request out, status, headers and byte chunks back.
 
-`Transport` knows nothing of Kubernetes: no paths, no JSON, no retries, no limits; those are `http_client`'s.
-Two implementations: `aiohttp_transport` for the network, and the in-process one of `embedded`, which calls
-the ASGI application and can cut, delay or lose bytes, so that framing, paging, retries and limits run
-under virtual time too.
+`Transport` knows nothing of Kubernetes: no paths, no JSON, no retries, no limits; those are `http_client`'s. Two
+implementations: `aiohttp_transport` for the network, and the in-process one of `embedded`, which calls the ASGI
+application and can cut, delay or lose bytes, so that framing, paging, retries and limits run under virtual time too.
 """
 
 from __future__ import annotations
@@ -54,10 +53,9 @@ class Transport(Protocol):
     def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Response]:
         """Opens the exchange; leaving the context gives up the rest of the body.
 
-        Raises `NotSent` when the server surely has not seen the request (connection refused, name unknown,
-        TLS refused) and `OutcomeUnknown` when it may have (reset or timed out after sending), as
-        `KeptConnectionLost` where a connection of an earlier request ended. Redirects are not followed: a
-        3xx is an answer like any other.
+        Raises `NotSent` when the server surely has not seen the request (connection refused, name unknown, TLS refused)
+        and `OutcomeUnknown` when it may have (reset or timed out after sending), as `KeptConnectionLost` where a
+        connection of an earlier request ended. Redirects are not followed: a 3xx is an answer like any other.
         """
         ...
 

@@ -1,8 +1,7 @@
 """Read the text of a configuration file strictly, into plain dicts, lists and scalars.
 
-The text is one document of YAML or JSON. Duplicate keys are reported by path and line, tags construct nothing
-but plain values, and size, depth and aliases are limited (`api.yaml_text`). The meaning of the fields is not
-known here.
+The text is one document of YAML or JSON. Duplicate keys are reported by path and line, tags construct nothing but plain
+values, and size, depth and aliases are limited (`api.yaml_text`). The meaning of the fields is not known here.
 """
 
 import json

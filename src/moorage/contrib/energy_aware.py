@@ -1,9 +1,8 @@
 """EnergyAware: refuses nodes that are too hot, and prefers those where a pod costs least additional power.
 
-The model of a node is a line: idle watts without load, maximal watts with all cpus in use; both stand in
-labels or annotations. A pod adds its share of the difference, and the idle watts of a node that it wakes up.
-Temperature and power are measured (`contrib.metrics`); the temperature may stand in a label or annotation
-too.
+The model of a node is a line: idle watts without load, maximal watts with all cpus in use; both stand in labels or
+annotations. A pod adds its share of the difference, and the idle watts of a node that it wakes up. Temperature and
+power are measured (`contrib.metrics`); the temperature may stand in a label or annotation too.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ class LoopBridge:
 class Cached(Generic[L, T]):
     """A result computed from all pods, nodes or records, and kept for a while.
 
-    `look` runs on the scheduler's loop and must be short; `work` computes the result on the endpoints'
-    thread.
+    `look` runs on the scheduler's loop and must be short; `work` computes the result on the endpoints' thread.
     """
 
     def __init__(

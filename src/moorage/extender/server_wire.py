@@ -1,9 +1,8 @@
 """The JSON of an extender's own side: requests of kube-scheduler decoded, answers encoded. No I/O.
 
-The keys are the field names of k8s.io/kube-scheduler/extender/v1, as Go writes them; unknown ones are
-ignored. A request that is not as agreed is a RequestError that names the field. Pods and nodes are kept as
-the JSON that they came as: a node is sent back as it is, and a pod that comes again, as with prioritize after
-filter, is not decoded again.
+The keys are the field names of k8s.io/kube-scheduler/extender/v1, as Go writes them; unknown ones are ignored. A
+request that is not as agreed is a RequestError that names the field. Pods and nodes are kept as the JSON that they came
+as: a node is sent back as it is, and a pod that comes again, as with prioritize after filter, is not decoded again.
 """
 
 from __future__ import annotations

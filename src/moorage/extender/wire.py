@@ -1,9 +1,8 @@
 """The JSON that extenders speak: requests encoded, answers decoded and checked. No I/O.
 
-The keys of requests are the field names of k8s.io/kube-scheduler/extender/v1. Answers may write theirs in any
-case: most extenders are in Go, whose decoder does not care, and a key that is overlooked would mean that no
-node passes. Everything else is strict: an answer that is not as agreed, or goes beyond what was sent, is an
-ExtenderError.
+The keys of requests are the field names of k8s.io/kube-scheduler/extender/v1. Answers may write theirs in any case:
+most extenders are in Go, whose decoder does not care, and a key that is overlooked would mean that no node passes.
+Everything else is strict: an answer that is not as agreed, or goes beyond what was sent, is an ExtenderError.
 """
 
 from __future__ import annotations

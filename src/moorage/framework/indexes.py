@@ -1,16 +1,15 @@
 """Topologies, indexes and counts over the pods of the cluster, which the state keeps up to date.
 
-`handle.pod_counters` counts the pods that a selector matches, and `handle.affinity_terms` knows the terms of
-the running pods. Both answer per row of the node table and are updated by every event, so nothing scans all
-pods. A sum per topology value is one pass over a label column:
+`handle.pod_counters` counts the pods that a selector matches, and `handle.affinity_terms` knows the terms of the
+running pods. Both answer per row of the node table and are updated by every event, so nothing scans all pods. A sum per
+topology value is one pass over a label column:
 
     topology = handle.topology("topology.kubernetes.io/zone")
     per_zone = counters.get(PodSelector(frozenset({"default"}), selector)).sums(topology)
 
-A row whose node was deleted has no labels, so its remaining pods are in no such sum. An index
-(`handle.pod_index(name, extract)`) returns the rows in which a key occurs; `extract` returns the keys of
-one object. A dry run changes neither: a plugin updates its sums in AddPod and RemovePod, and reads the
-pods of a node from its view."""
+A row whose node was deleted has no labels, so its remaining pods are in no such sum. An index (`handle.pod_index(name,
+extract)`) returns the rows in which a key occurs; `extract` returns the keys of one object. A dry run changes neither:
+a plugin updates its sums in AddPod and RemovePod, and reads the pods of a node from its view."""
 
 from __future__ import annotations
 
@@ -34,11 +33,10 @@ _NO_LABEL: BoolArray = np.zeros(1, dtype=np.bool_)
 
 
 class Topology:
-    """The domains of a label key. Get it with `handle.topology(key)` for each use; it is valid until a node
-    changes.
+    """The domains of a label key. Get it with `handle.topology(key)` for each use; it is valid until a node changes.
 
-    A domain is a number from 0 to `size - 1`, one for each value of the label; -1 stands for no label. Some
-    numbers may belong to values that no node has any more.
+    A domain is a number from 0 to `size - 1`, one for each value of the label; -1 stands for no label. Some numbers may
+    belong to values that no node has any more.
     """
 
     __slots__ = (

@@ -1,8 +1,7 @@
-"""The extension points: one small class each. The bases of a plugin class list the points at which it takes
-part.
+"""The extension points: one small class each. The bases of a plugin class list the points at which it takes part.
 
-These are the points of pkg/scheduler/framework/interface.go, with methods for one pod, or for one pod and one
-node. Optional base classes for all nodes at once and for reuse are in `optional`.
+These are the points of pkg/scheduler/framework/interface.go, with methods for one pod, or for one pod and one node.
+Optional base classes for all nodes at once and for reuse are in `optional`.
 
 A plugin is built once per profile as `Plugin(args, handle)`. One pod meets the points in this order:
 
@@ -10,12 +9,12 @@ A plugin is built once per profile as `Plugin(args, handle)`. One pod meets the 
                                                                         └─▶ PostFilter (no node left)
     ─▶ Reserve ─▶ Permit ─▶ (wait) ─▶ PreBind ─▶ Bind ─▶ PostBind        any failure after Reserve: Unreserve
 
-Up to Permit, hooks are synchronous and see one unchanging state of the cluster. PreBind, Bind and PostBind
-run in a task per pod and may be `async def`; PostFilter may be `async def` too. Do not change arguments, and
-do not keep views (`node`, `nodes`) after the hook returns.
+Up to Permit, hooks are synchronous and see one unchanging state of the cluster. PreBind, Bind and PostBind run in a
+task per pod and may be `async def`; PostFilter may be `async def` too. Do not change arguments, and do not keep views
+(`node`, `nodes`) after the hook returns.
 
-Where a Status is expected, `None` means Success. An exception, a wrong type, NaN or a score outside 0-100
-fails that one attempt with an error that names the plugin, the point, the pod and the node.
+Where a Status is expected, `None` means Success. An exception, a wrong type, NaN or a score outside 0-100 fails that
+one attempt with an error that names the plugin, the point, the pod and the node.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Least privilege: from what the enabled plugins declare to RBAC rules and objects, in packs that can be left
-out.
+"""Least privilege: from what the enabled plugins declare to RBAC rules and objects, in packs that can be left out.
 
-The base is what every scheduler does. Everything else comes from the plugins' `needs`, so that a disabled
-plugin leaves no right behind and one of your own gets a role of its own. No pack grants what the base has.
-Each pack is one cluster role with its binding; beside them are the roles that are bound to a namespace.
+The base is what every scheduler does. Everything else comes from the plugins' `needs`, so that a disabled plugin leaves
+no right behind and one of your own gets a role of its own. No pack grants what the base has. Each pack is one cluster
+role with its binding; beside them are the roles that are bound to a namespace.
 """
 
 from __future__ import annotations

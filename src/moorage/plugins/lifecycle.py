@@ -1,5 +1,4 @@
-"""The default plugins around filtering and scoring: SchedulingGates, PrioritySort, DefaultPreemption,
-DefaultBinder.
+"""The default plugins around filtering and scoring: SchedulingGates, PrioritySort, DefaultPreemption, DefaultBinder.
 
 They follow pkg/scheduler/framework/plugins/{schedulinggates,queuesort,defaultpreemption,defaultbinder} of
 kube-scheduler. How preemption works is in `framework.preemption`.

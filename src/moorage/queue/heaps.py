@@ -187,8 +187,7 @@ class BackoffQueue:
         self._longest = longest
 
     def until(self, info: QueuedPod, at_least: float = 0.0) -> float:
-        """Return when the backoff of a pod that failed at `info.timestamp` ends, or 0 if the pod never
-        failed.
+        """Return when the backoff of a pod that failed at `info.timestamp` ends, or 0 if the pod never failed.
 
         `at_least` is the number of seconds that the API server asked for (Retry-After).
         """

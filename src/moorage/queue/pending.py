@@ -1,5 +1,4 @@
-"""Read access to the pending pods: where each pod is and why, how many there are, and which plugins hold
-them.
+"""Read access to the pending pods: where each pod is and why, how many there are, and which plugins hold them.
 
 This module never moves a pod; `scheduling_queue` does.
 """

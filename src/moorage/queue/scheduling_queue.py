@@ -61,9 +61,8 @@ _NO_PLUGINS: frozenset[str] = frozenset()
 class SchedulingQueue:
     """All pending pods.
 
-    `less` or `key` comes from the QueueSort plugin. A `flush_after` of None disables the flush. With
-    `pod_groups`, members of a pod group are retried by backoff only, because a hint cannot answer for a whole
-    group.
+    `less` or `key` comes from the QueueSort plugin. A `flush_after` of None disables the flush. With `pod_groups`,
+    members of a pod group are retried by backoff only, because a hint cannot answer for a whole group.
     """
 
     def __init__(
@@ -108,10 +107,9 @@ class SchedulingQueue:
     def update(self, old: Pod | None, new: Pod) -> None:
         """Handle a change of a pending pod. If `old` is None, the object known to the queue is used.
 
-        An active pod, or one in backoff, is sorted again. An unschedulable pod is requeued if the change may
-        satisfy one of the plugins that rejected it. For a pod in flight the change is considered when it is
-        requeued. An unknown pod is added. A recreated pod has another UID and never arrives as an update
-        (`framework.ports.Change`).
+        An active pod, or one in backoff, is sorted again. An unschedulable pod is requeued if the change may satisfy
+        one of the plugins that rejected it. For a pod in flight the change is considered when it is requeued. An
+        unknown pod is added. A recreated pod has another UID and never arrives as an update (`framework.ports.Change`).
         """
         known = self.pending.newest(new.uid)
         if known is None:
@@ -222,8 +220,7 @@ class SchedulingQueue:
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
     def activate(self, pods: Iterable[Pod | str], plugin: str = "") -> int:
-        """Move these pods (or UIDs) to the active queue at the request of `plugin`, and return how many
-        moved.
+        """Move these pods (or UIDs) to the active queue at the request of `plugin`, and return how many moved.
 
         PreEnqueue still applies. A pod in flight is tried again when it is requeued.
         """

@@ -60,8 +60,7 @@ class RejectedGroup:
 class Flush:
     """Decides when pods that have been unschedulable for more than `after` seconds are tried again.
 
-    Pods are checked every `FLUSH_PERIOD` seconds, starting at `origin`. If `after` is None, they are never
-    flushed.
+    Pods are checked every `FLUSH_PERIOD` seconds, starting at `origin`. If `after` is None, they are never flushed.
     """
 
     def __init__(self, after: float | None, origin: float) -> None:

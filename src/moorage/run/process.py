@@ -1,5 +1,4 @@
-"""The process behind `moorage run`: starts the parts in order, waits for a reason to end, stops them in
-order.
+"""The process behind `moorage run`: starts the parts in order, waits for a reason to end, stops them in order.
 
     informers sync ─▶ lease won ─▶ cache caught up ─▶ scheduling ─▶ SIGTERM, or lease lost, or a bug
                                                                         │

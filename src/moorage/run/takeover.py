@@ -1,11 +1,9 @@
-"""Lets the cache of a new leader catch up before its first binding, so that it knows all of its
-predecessor's.
+"""Lets the cache of a new leader catch up before its first binding, so that it knows all of its predecessor's.
 
-A read with quorum returns the current version. If its first page has all pods, the cache is compared with
-them. Otherwise a second watch from the version of the cache shows the changes since then, and a bookmark of
-the API server marks their end. Only if no bookmark arrives, all pods are listed again, which takes seconds in
-a large cluster. A replica that saw the lease free before it listed the pods has no predecessor to catch up
-with.
+A read with quorum returns the current version. If its first page has all pods, the cache is compared with them.
+Otherwise a second watch from the version of the cache shows the changes since then, and a bookmark of the API server
+marks their end. Only if no bookmark arrives, all pods are listed again, which takes seconds in a large cluster. A
+replica that saw the lease free before it listed the pods has no predecessor to catch up with.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """What plugins reach of the scheduler around them: API clients, background tasks, pods held back by Permit.
 
-The client of the scheduler and its plugins is fenced: right before each write it asks whether this replica
-leads. Reading is always allowed: a replica that has lost the lease may still have to learn what became of a
-bind that it had sent. Each plugin's client is guarded as well: it passes on only what the plugin's `needs`
-declare.
+The client of the scheduler and its plugins is fenced: right before each write it asks whether this replica leads.
+Reading is always allowed: a replica that has lost the lease may still have to learn what became of a bind that it had
+sent. Each plugin's client is guarded as well: it passes on only what the plugin's `needs` declare.
 
     Permit says Wait ──▶ waiting ──allow by every plugin──▶ Success, on to PreBind
                             │──reject, or the first timer──▶ Unschedulable
                             └──preempt, or removed─────────▶ Error / Unschedulable
 
-The first decision about a waiting pod wins; whatever comes later changes nothing. `scheduler.assembly` fills
-the services in; `building` gives a plugin those that it has declared."""
+The first decision about a waiting pod wins; whatever comes later changes nothing. `scheduler.assembly` fills the
+services in; `building` gives a plugin those that it has declared."""
 
 from __future__ import annotations
 

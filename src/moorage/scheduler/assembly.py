@@ -41,8 +41,7 @@ def assemble(
     flush_after: float | None = FLUSH_AFTER,
     records: RecordRing | None = None,
 ) -> Engine:
-    """Build an engine that is ready to run: its profiles are built, its queue is empty, and nothing is
-    started.
+    """Build an engine that is ready to run: its profiles are built, its queue is empty, and nothing is started.
 
     Decision records go to `records`, or to a ring of the default size.
     """

@@ -4,9 +4,8 @@
           │                              │         │ no response or a conflict: get the pod from the API
           └──────────────────────────────┴─────────┴─▶ Unreserve, forget, requeue this pod and others
 
-It follows bindingCycle in pkg/scheduler/schedule_one.go, with two differences. State changes only through the
-inbox, between cycles. A bind request that was sent is shielded from cancellation, so its outcome is always
-determined.
+It follows bindingCycle in pkg/scheduler/schedule_one.go, with two differences. State changes only through the inbox,
+between cycles. A bind request that was sent is shielded from cancellation, so its outcome is always determined.
 """
 
 from __future__ import annotations

@@ -39,8 +39,7 @@ class NodeChooser:
     async def choose(self, attempt: Attempt) -> Status:
         """Choose a node for the attempt.
 
-        On success, `attempt.node` is set. A rejection means that no node fits, an Error that something
-        failed.
+        On success, `attempt.node` is set. A rejection means that no node fits, an Error that something failed.
         """
         baseline = attempt.baseline = self.reuse.find(attempt)
         if baseline.by_template:

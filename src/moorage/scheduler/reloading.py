@@ -41,8 +41,7 @@ async def reload(
 ) -> None:
     """Switch the engine to a new configuration, and return once it schedules by it.
 
-    If a PluginError is raised, the engine keeps its current configuration. In both cases the engine closes
-    `extenders`.
+    If a PluginError is raised, the engine keeps its current configuration. In both cases the engine closes `extenders`.
     """
 
     def swap() -> None:

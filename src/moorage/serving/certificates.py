@@ -1,9 +1,8 @@
 """Certificates and the TLS contexts that use them.
 
-An authority of this process signs certificates for servers and clients. The certificate of the endpoints is
-generated at start, or read from files, which are reloaded when they change. The authority is new at each
-start unless its PEM text is passed in; a kubeconfig contains its certificate, so clients need not trust it
-otherwise.
+An authority of this process signs certificates for servers and clients. The certificate of the endpoints is generated
+at start, or read from files, which are reloaded when they change. The authority is new at each start unless its PEM
+text is passed in; a kubeconfig contains its certificate, so clients need not trust it otherwise.
 """
 
 from __future__ import annotations

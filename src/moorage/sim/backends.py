@@ -1,9 +1,8 @@
 """Distributes many runs over local processes, or over an existing Dask or Ray cluster.
 
-Local processes and Dask are used through joblib. On Ray, the runs are Ray tasks, which are repeated if a
-worker dies; Ray's joblib backend would give up. The workers of a cluster need Moorage, the plugins, and the
-named files under the same paths. They send results back when a run ends, so they need not share the folder of
-the results.
+Local processes and Dask are used through joblib. On Ray, the runs are Ray tasks, which are repeated if a worker dies;
+Ray's joblib backend would give up. The workers of a cluster need Moorage, the plugins, and the named files under the
+same paths. They send results back when a run ends, so they need not share the folder of the results.
 """
 
 from __future__ import annotations

@@ -75,8 +75,7 @@ NO_LIFE = PodLife()
 class SimulatedCluster:
     """Implements `framework.ports.ApiClient`.
 
-    `post` is the engine's inbox. `grace` is the number of seconds that a running pod takes to end after its
-    deletion.
+    `post` is the engine's inbox. `grace` is the number of seconds that a running pod takes to end after its deletion.
     """
 
     def __init__(self, clock: Clock, *, grace: float = 0.0, adopts_pods: bool = True) -> None:

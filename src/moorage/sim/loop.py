@@ -1,13 +1,12 @@
 """An asyncio event loop in virtual time. A seed can decide the order of events.
 
-Time stands still while anything can run and then jumps to the next timer, so hours pass in milliseconds.
-Ready callbacks run in order of arrival or, with a seed, in an order drawn from it. The same seed gives the
-same run, another seed another interleaving of the same program.
+Time stands still while anything can run and then jumps to the next timer, so hours pass in milliseconds. Ready
+callbacks run in order of arrival or, with a seed, in an order drawn from it. The same seed gives the same run, another
+seed another interleaving of the same program.
 
-Nothing real can be awaited here: no socket, no thread, no executor, no signal. A program that waits for
-something that can no longer happen is reported as a Deadlock, a program that spins without time passing as a
-Livelock. Tasks hash by their number, because asyncio keeps them in sets, whose order would otherwise depend
-on memory addresses.
+Nothing real can be awaited here: no socket, no thread, no executor, no signal. A program that waits for something that
+can no longer happen is reported as a Deadlock, a program that spins without time passing as a Livelock. Tasks hash by
+their number, because asyncio keeps them in sets, whose order would otherwise depend on memory addresses.
 """
 
 from __future__ import annotations

@@ -168,8 +168,7 @@ def utilisation(nodes: Nodes, resource: str) -> Sample:
 
 
 def largest_pod(nodes: Nodes) -> float:
-    """Return the size of the largest pod that fits on a node that is not cordoned, as a share of the largest
-    node.
+    """Return the size of the largest pod that fits on a node that is not cordoned, as a share of the largest node.
 
     If much is free but little of it on one node, the cluster is fragmented. Size means cpu and memory.
     """

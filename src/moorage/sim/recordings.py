@@ -2,9 +2,8 @@
 
     {"time": "2026-01-01T00:00:00.5Z", "event": "Add" | "Update" | "Delete", "resource": {…}}
 
-A replay schedules the pods again that were first seen without a node, and removes them when they were
-removed. It can also keep the recorded placements. Unusable lines are collected as problems. An incomplete
-last line ends the recording.
+A replay schedules the pods again that were first seen without a node, and removes them when they were removed. It can
+also keep the recorded placements. Unusable lines are collected as problems. An incomplete last line ends the recording.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The building blocks of the node table: clamped amounts, interned values, the change log, and columns that
-are computed from other columns.
+"""The building blocks of the node table: clamped amounts, interned values, the change log, and columns that are
+computed from other columns.
 
-A quantity can be as large as 2^63-1, so two absurd pods would overflow an int64 sum and make their node look
-empty. Sums per node are therefore exact Python integers, and only the values written into a column are
-clamped to ±(2^62-1). The sum or difference of two such values fits into int64, so that kernels need no guard
-for `requested + request` or `allocatable - requested`. A clamped amount is still larger than any realistic
-one, so comparisons give the same result as with exact numbers.
+A quantity can be as large as 2^63-1, so two absurd pods would overflow an int64 sum and make their node look empty.
+Sums per node are therefore exact Python integers, and only the values written into a column are clamped to ±(2^62-1).
+The sum or difference of two such values fits into int64, so that kernels need no guard for `requested + request` or
+`allocatable - requested`. A clamped amount is still larger than any realistic one, so comparisons give the same result
+as with exact numbers.
 
-A change of a row or column has a number, its version. The framework exposes the version of the table as
-`generation`.
+A change of a row or column has a number, its version. The framework exposes the version of the table as `generation`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Find pods by selector and selectors by pod, through labels, without trying them all.
 
-There is one entry per namespace and set of labels, with the rows that run such pods. The pods of one
-controller have the same labels, so there are far fewer entries than pods, and a selector is evaluated once
-per entry. `(namespace, label=value)` leads to the entries, so that a new counter is built without looking at
-all pods.
+There is one entry per namespace and set of labels, with the rows that run such pods. The pods of one controller have
+the same labels, so there are far fewer entries than pods, and a selector is evaluated once per entry. `(namespace,
+label=value)` leads to the entries, so that a new counter is built without looking at all pods.
 
-In the other direction, a selector that requires `key in (values)` is filed under these values, and one that
-requires a key is filed under the key. A pod finds it through its own labels. Selectors without such a
-requirement are tried for every pod. Counters use this to find out which of them count a new set of labels,
-and the terms of running pods to find out which of them match an incoming pod.
+In the other direction, a selector that requires `key in (values)` is filed under these values, and one that requires a
+key is filed under the key. A pod finds it through its own labels. Selectors without such a requirement are tried for
+every pod. Counters use this to find out which of them count a new set of labels, and the terms of running pods to find
+out which of them match an incoming pod.
 """
 
 from __future__ import annotations

@@ -44,11 +44,9 @@ class NodeEpoch:
 
 
 class NodeOrder:
-    """Rows by zone: zones in the order in which they first appeared, rows in the order in which they were
-    added.
+    """Rows by zone: zones in the order in which they first appeared, rows in the order in which they were added.
 
-    A zone disappears with its last row. `rows` is always a permutation of the rows that were added and not
-    removed.
+    A zone disappears with its last row. `rows` is always a permutation of the rows that were added and not removed.
     """
 
     __slots__ = ("_zone_of", "_zones")

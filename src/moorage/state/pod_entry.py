@@ -74,8 +74,7 @@ class TemplateDemand:
 class PodEntry:
     """A pod with its demand and its node, as the cache and the NodeTable account it.
 
-    The demand does not change while the pod is accounted. Observers of the table keep their results about the
-    pod here.
+    The demand does not change while the pod is accounted. Observers of the table keep their results about the pod here.
     """
 
     __slots__ = (

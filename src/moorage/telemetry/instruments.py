@@ -1,9 +1,8 @@
 """Counters, gauges and histograms with a low overhead, exposed through prometheus-client.
 
-One thread writes, and any thread reads. A reader may miss the newest observation, but nothing else can be
-inconsistent. The instruments of prometheus-client take a lock and walk the buckets for every observation,
-which takes about two microseconds; these take a tenth of that. prometheus-client still provides the
-exposition format.
+One thread writes, and any thread reads. A reader may miss the newest observation, but nothing else can be inconsistent.
+The instruments of prometheus-client take a lock and walk the buckets for every observation, which takes about two
+microseconds; these take a tenth of that. prometheus-client still provides the exposition format.
 """
 
 from __future__ import annotations

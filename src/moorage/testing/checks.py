@@ -40,8 +40,7 @@ class NeverReturns(KeyboardInterrupt):
 class HookLimit:
     """A context for a run of the loop that raises NeverReturns if one callback takes longer than the limit.
 
-    It uses SIGALRM, so it works only in the main thread, and not while another timer runs
-    (pytest-timeout)."""
+    It uses SIGALRM, so it works only in the main thread, and not while another timer runs (pytest-timeout)."""
 
     def __init__(self, loop: VirtualLoop, seconds: float | None) -> None:
         self._loop = loop

@@ -1,7 +1,6 @@
 """The server process of `moorage up`: store, API server, controllers and kubelets in one process.
 
-Controllers and kubelets work on the store directly; all other clients use HTTPS. The process ends when its
-parent does.
+Controllers and kubelets work on the store directly; all other clients use HTTPS. The process ends when its parent does.
 """
 
 from __future__ import annotations

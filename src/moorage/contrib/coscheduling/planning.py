@@ -1,9 +1,8 @@
-"""Whether a whole group fits: all its members are put on nodes in one dry run, before the first of them is
-assumed.
+"""Whether a whole group fits: all its members are put on nodes in one dry run, before the first of them is assumed.
 
-Members are taken one after the other and packed: each goes to a node that took the one before, if it can.
-Where one finds no node, it and those like it go first in another try: they may be the largest or the most
-particular. That is a heuristic, and a group that fits in one certain order only may be refused."""
+Members are taken one after the other and packed: each goes to a node that took the one before, if it can. Where one
+finds no node, it and those like it go first in another try: they may be the largest or the most particular. That is a
+heuristic, and a group that fits in one certain order only may be refused."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""TopologicalSort: pods of one AppGroup are tried in the order of its workloads, all others as PrioritySort
-has them.
+"""TopologicalSort: pods of one AppGroup are tried in the order of its workloads, all others as PrioritySort has them.
 
-Between pods of different groups priority and time decide, within a group they do not. So three pods can be
-before each other in a circle, as in scheduler-plugins; which of them goes first is then left to the queue."""
+Between pods of different groups priority and time decide, within a group they do not. So three pods can be before each
+other in a circle, as in scheduler-plugins; which of them goes first is then left to the queue."""
 
 from __future__ import annotations
 

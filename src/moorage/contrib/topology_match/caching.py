@@ -1,8 +1,7 @@
 """What is known of the zones of nodes, how far it can be trusted, and what an operator should know about it.
 
-The objects are published some time after the kubelet has given resources to a pod. `TopologyCache` believes
-them as they come, `DiscardReserved` not while a pod is on its way to the node. `over_reserve` has the third
-way."""
+The objects are published some time after the kubelet has given resources to a pod. `TopologyCache` believes them as
+they come, `DiscardReserved` not while a pod is on its way to the node. `over_reserve` has the third way."""
 
 from __future__ import annotations
 

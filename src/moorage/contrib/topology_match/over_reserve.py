@@ -1,13 +1,12 @@
-"""The over-reserve cache. What a pod requests is missing in every zone of its node from Reserve on, because
-only the kubelet decides which zone it will be. A new object counts when its fingerprint is that of the pods
-that the scheduler knows on the node; then the pods that run are in it, and are missing no longer.
+"""The over-reserve cache. What a pod requests is missing in every zone of its node from Reserve on, because only the
+kubelet decides which zone it will be. A new object counts when its fingerprint is that of the pods that the
+scheduler knows on the node; then the pods that run are in it, and are missing no longer.
 
     NodeResourceTopology ─▶ nothing depends on it ──────────────────────────────────▶ counts
                         └─▶ pods are reserved there, or a foreign pod came
                               └─▶ every period, if Filter refused the node: same pods? ─▶ counts
 
-A foreign pod is one that another scheduler has bound. Until an object shows what it took, its node is not
-used."""
+A foreign pod is one that another scheduler has bound. Until an object shows what it took, its node is not used."""
 
 from __future__ import annotations
 

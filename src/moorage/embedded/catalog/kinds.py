@@ -1,12 +1,11 @@
 """The kinds a server serves, and how each is reached: names, verbs, subresources, views and printers.
 
-A `ServedKind` is one kind in one version. Several of them may be the same stored objects: both event groups, or
-the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
-`view` turns one form into the other. `embedded.builtin` lists the built-in kinds; CRDs add theirs while the
-server runs.
+A `ServedKind` is one kind in one version. Several of them may be the same stored objects: both event groups, or the
+versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and `view` turns
+one form into the other. `embedded.builtin` lists the built-in kinds; CRDs add theirs while the server runs.
 
-Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and
-`reviews` answer them.
+Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and `reviews`
+answer them.
 """
 
 from __future__ import annotations

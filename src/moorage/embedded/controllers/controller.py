@@ -1,9 +1,8 @@
 """The loop around a reconcile function, and the manager that runs all controllers.
 
-A controller says which changes concern which keys (`watch`) and what to do about a key (`reconcile`). It
-may be called at any time, repeatedly, and for objects that no longer exist: it compares and writes the
-difference. After an exception the key is tried again with growing pauses; API errors are expected and logged
-at a low level.
+A controller says which changes concern which keys (`watch`) and what to do about a key (`reconcile`). It may be called
+at any time, repeatedly, and for objects that no longer exist: it compares and writes the difference. After an exception
+the key is tried again with growing pauses; API errors are expected and logged at a low level.
 """
 
 from __future__ import annotations

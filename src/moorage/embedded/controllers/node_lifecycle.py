@@ -1,9 +1,8 @@
 """Nodes that fall silent, the taints that say so, and the pods that leave because of them.
 
-A node whose lease is not renewed for 40 seconds (or for as long as its lease says, if that is longer) gets
-conditions of status Unknown, and its pods are marked not ready. Taints follow from conditions and from
-cordons. A NoExecute taint evicts pods at once, or when the time is over for which a pod tolerates all of
-them.
+A node whose lease is not renewed for 40 seconds (or for as long as its lease says, if that is longer) gets conditions
+of status Unknown, and its pods are marked not ready. Taints follow from conditions and from cordons. A NoExecute taint
+evicts pods at once, or when the time is over for which a pod tolerates all of them.
 """
 
 from __future__ import annotations

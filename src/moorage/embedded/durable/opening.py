@@ -82,9 +82,8 @@ def open_data_dir(
 ) -> DataDir:
     """The store in a directory, which is made if it is not there. `options` go to `Store`.
 
-    A given `rng` is only where randomness begins: each start of the directory goes on differently, so that
-    UIDs do not come again. DataDirError in one sentence when the directory cannot be used; it is unchanged
-    then.
+    A given `rng` is only where randomness begins: each start of the directory goes on differently, so that UIDs do not
+    come again. DataDirError in one sentence when the directory cannot be used; it is unchanged then.
     """
     directory = _directory(Path(path))
     new = recovery.is_new(directory)

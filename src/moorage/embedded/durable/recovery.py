@@ -6,18 +6,17 @@
       state                   one row: newest resourceVersion, number of objects, starts, checksums
     lock                      held by the process that uses the directory
 
-Each object row carries a checksum of itself, and `state` the combination (xor) of all of them. A changed byte
-is found in its row; a row that is lost, doubled or old is found in the combination. The database is opened
-for writing only after everything in it has been read and checked: the files are first judged by their bytes,
-then read through a connection that cannot write.
+Each object row carries a checksum of itself, and `state` the combination (xor) of all of them. A changed byte is found
+in its row; a row that is lost, doubled or old is found in the combination. The database is opened for writing only
+after everything in it has been read and checked: the files are first judged by their bytes, then read through a
+connection that cannot write.
 
-Damage in the middle of the write-ahead log SQLite takes for the end of the log. A log is a header and frames
-of one page each; a frame that ends a transaction says so. Every frame carries the salts of its log and a
-checksum over all frames before it. SQLite reads up to the first bad checksum and forgets the rest: right for
-a transaction that a power cut tore, wrong for a flipped bit, behind which acknowledged transactions lie. With
-synchronous=FULL a transaction begins only when the one before it is on disk. So behind a torn transaction
-there is nothing, and frames of this log behind a *finished* transaction that is itself behind the bad frame
-are proof of damage.
+Damage in the middle of the write-ahead log SQLite takes for the end of the log. A log is a header and frames of one
+page each; a frame that ends a transaction says so. Every frame carries the salts of its log and a checksum over all
+frames before it. SQLite reads up to the first bad checksum and forgets the rest: right for a transaction that a power
+cut tore, wrong for a flipped bit, behind which acknowledged transactions lie. With synchronous=FULL a transaction
+begins only when the one before it is on disk. So behind a torn transaction there is nothing, and frames of this log
+behind a *finished* transaction that is itself behind the bad frame are proof of damage.
 
 Frames: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """

@@ -1,11 +1,10 @@
 """What kubelets report again and again: the leases of all nodes, and simulated usage.
 
-Each node's lease is renewed every `interval` seconds: ten, or longer where so many nodes would together renew
-more often than the settings allow. The lease says how long it is good for, and grows with the interval.
+Each node's lease is renewed every `interval` seconds: ten, or longer where so many nodes would together renew more
+often than the settings allow. The lease says how long it is good for, and grows with the interval.
 
-Usage for metrics.k8s.io comes from annotations, or is a fraction of requests with noise. The noise belongs to
-pod, container and half a minute, so that equal questions have equal answers, and numbers wander as real ones
-do.
+Usage for metrics.k8s.io comes from annotations, or is a fraction of requests with noise. The noise belongs to pod,
+container and half a minute, so that equal questions have equal answers, and numbers wander as real ones do.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The weighted mean over resources of what a strategy gives each of them.
 
-LeastAllocated, MostAllocated and RequestedToCapacityRatio start from a whole percentage, rounded down: of the
-capacity that stays free, or of that which is taken. The vector form works in float64 with one true division
-and one floor, which gives the same integers while capacity x 100 stays below 2^53; beyond that it counts in
-integers."""
+LeastAllocated, MostAllocated and RequestedToCapacityRatio start from a whole percentage, rounded down: of the capacity
+that stays free, or of that which is taken. The vector form works in float64 with one true division and one floor, which
+gives the same integers while capacity x 100 stays below 2^53; beyond that it counts in integers."""
 
 from __future__ import annotations
 

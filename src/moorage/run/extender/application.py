@@ -1,8 +1,7 @@
 """The verbs of an extender over HTTP, as a Starlette application to serve or to embed.
 
-Answers 200 with the result of the verb, and otherwise a code with an `Error` that says what is wrong. Bodies
-are bounded one by one and all together. What a browser sends is refused: no page may ask a server on
-loopback.
+Answers 200 with the result of the verb, and otherwise a code with an `Error` that says what is wrong. Bodies are
+bounded one by one and all together. What a browser sends is refused: no page may ask a server on loopback.
 """
 
 from __future__ import annotations

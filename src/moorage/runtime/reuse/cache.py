@@ -93,10 +93,9 @@ class Sightings:
     """How often pods with one signature came that no baseline served, and when building one is due.
 
     Of pods that wait together the first one is, if they are enough. Of others the second one is, because most
-    signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile
-    than can be judged again. A baseline that is lost before any pod has started from it costs more than it
-    brings, so the next one is built four times later each time. One that is lost because the nodes changed is
-    not counted."""
+    signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile than can be
+    judged again. A baseline that is lost before any pod has started from it costs more than it brings, so the next one
+    is built four times later each time. One that is lost because the nodes changed is not counted."""
 
     __slots__ = ("_generation", "_seen", "_unused", "_wait", "_waiting")
 

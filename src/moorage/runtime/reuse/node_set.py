@@ -1,15 +1,14 @@
-"""Known per node set: what plugins that look at the nodes alone said, shared by all pods that are alike to
-them.
+"""Known per node set: what plugins that look at the nodes alone said, shared by all pods that are alike to them.
 
-Pods with other labels and requests each time still have the same tolerations, node selectors and images. What
-the plugins behind these say changes with the nodes and not with pods that come and go, so it is computed
-once: a pod whose signature was never seen starts from there, and only the other plugins are asked about it.
+Pods with other labels and requests each time still have the same tolerations, node selectors and images. What the
+plugins behind these say changes with the nodes and not with pods that come and go, so it is computed once: a pod whose
+signature was never seen starts from there, and only the other plugins are asked about it.
 
     shared:  PreFilter and PreScore results · who refuses which node · raw scores, their sum where it is final
     asked:   plugins that read what runs on the nodes (requests, ports, volumes), or pods anywhere
 
-A plugin takes part by `few_signs`, `sign` and `reads`. Anything out of the ordinary (a PreFilter that refuses
-or narrows, an Error) gives no baseline: such pods start from nothing, which reports what happened."""
+A plugin takes part by `few_signs`, `sign` and `reads`. Anything out of the ordinary (a PreFilter that refuses or
+narrows, an Error) gives no baseline: such pods start from nothing, which reports what happened."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Templates whose pods take turns: their baselines are brought up to date together.
 
-Between two pods of one template as many rows change as other templates had pods. Judging these rows again for
-each template would cost as much as starting from nothing. So a row that has changed is judged for all of them
-at once, by plugins that know how (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
+Between two pods of one template as many rows change as other templates had pods. Judging these rows again for each
+template would cost as much as starting from nothing. So a row that has changed is judged for all of them at once, by
+plugins that know how (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
 
-Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. A node
-that has itself changed is left to each baseline. One that does not fit ends the turns: the baselines then go
-on by themselves, as up to date as they were, and turns begin again after a while, which is longer each time
-that they did not last."""
+Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. A node that has
+itself changed is left to each baseline. One that does not fit ends the turns: the baselines then go on by themselves,
+as up to date as they were, and turns begin again after a while, which is longer each time that they did not last."""
 
 from __future__ import annotations
 

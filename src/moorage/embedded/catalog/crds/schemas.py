@@ -1,10 +1,9 @@
 """The schemas of custom kinds: what is cut off their objects, what is filled in, and what is refused.
 
-A structural schema gives a type to every level, so that a field is either described or unknown. Pruning and
-defaulting give new values; unchanged parts are shared. Objects are checked by the jsonschema library, with
-the API server's sentences: OpenAPI's dialect is turned into JSON Schema of draft 4 first; only known keywords
-go in, so nothing in a schema can make the library look elsewhere. CEL rules (x-kubernetes-validations) are
-not judged.
+A structural schema gives a type to every level, so that a field is either described or unknown. Pruning and defaulting
+give new values; unchanged parts are shared. Objects are checked by the jsonschema library, with the API server's
+sentences: OpenAPI's dialect is turned into JSON Schema of draft 4 first; only known keywords go in, so nothing in a
+schema can make the library look elsewhere. CEL rules (x-kubernetes-validations) are not judged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Columns of Tables and the values in their cells: ages, counts and texts in the form that kubectl shows.
 
-A column is data: a name, a type and the JSONPath of its value, as in a CustomResourceDefinition. A function
-stands in place of the path where kubectl computes the value. The columns are those of
-pkg/printers/internalversion/printers.go. Objects may have any shape: a value that is missing or of another
-type is shown as the default of its column.
+A column is data: a name, a type and the JSONPath of its value, as in a CustomResourceDefinition. A function stands in
+place of the path where kubectl computes the value. The columns are those of pkg/printers/internalversion/printers.go.
+Objects may have any shape: a value that is missing or of another type is shown as the default of its column.
 """
 
 from __future__ import annotations
