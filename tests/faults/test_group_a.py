@@ -287,7 +287,7 @@ def test_a14_credentials_are_refused_for_a_while(status):
 
 
 def test_a15_a_watch_that_hangs_is_begun_anew():
-    """No bytes come any more and nobody closes the connection; the server had been sending bookmarks."""
+    """No bytes come any more and the connection is not closed; the server had been sending bookmarks."""
     with a_cluster() as cluster:
         cluster.settle(130)  # two bookmarks
         cluster.spoil(wire.stall(0), **is_watch_of("nodes"))
@@ -392,7 +392,7 @@ def test_a24_recreated_under_the_same_name_in_a_gap(was_bound, streaming):
 
 @MODES
 @pytest.mark.parametrize("place", ["queued", "bound"])
-def test_a25_a_delete_that_nobody_saw(place, streaming):
+def test_a25_a_delete_that_no_watch_delivered(place, streaming):
     with a_cluster(streaming=streaming) as cluster:
         big: dict[str, Any] = {"requests": {"cpu": "100"}} if place == "queued" else {"node": "a"}
         cluster.add(make_pod("p", **big))
@@ -520,7 +520,7 @@ def test_a30_watches_that_always_fail_at_once():
     ],
     ids=["A31 page", "A31 redirect", "table", "A28 compressed"],
 )
-def test_a31_answers_of_somebody_else(effect, streaming):
+def test_a31_answers_of_another_server(effect, streaming):
     with HttpCluster(start=False, streaming=streaming) as cluster:
         cluster.add(make_node("a"), make_pod("p"))
         cluster.spoil(effect, path="/nodes", times=4)

@@ -191,9 +191,9 @@ def test_200_reloads_under_load_lose_no_pod_bind_none_twice_and_leave_nothing(tm
             assert slowest < 2.0
             deadline = time.monotonic() + 60
             # A generation ends when the last pod that it has placed is bound, a little after the reload.
-            while left := replaced(scheduler, others):
-                assert time.monotonic() < deadline, [gc.get_referrers(profile) for profile in left]
-                del left
+            while remaining := replaced(scheduler, others):
+                assert time.monotonic() < deadline, [gc.get_referrers(profile) for profile in remaining]
+                del remaining
                 await asyncio.sleep(0.5)
             assert len([cls for cls in Plugin.__subclasses__() if cls.__name__ == "UnderTest"]) <= 2
 
