@@ -14,6 +14,7 @@ import pytest
 
 from moorage.api.resources import NODES, PODS
 from moorage.client import reflector
+from moorage.client.informers import FIELD_SELECTORS, Informer
 from moorage.framework.ports import Change
 from moorage.testing import make_node, make_pod
 from tests.embedded import wire_faults as wire
@@ -553,10 +554,9 @@ def test_a32_compacted_while_the_watch_was_paused(streaming):
 
 def test_a33_more_events_than_the_scheduler_can_take():
     """The receiver stands still while 10,000 events arrive: what waits is bounded, the last state wins."""
-    with a_cluster() as cluster:
+    with HttpCluster(start=False) as cluster:
         informers = cluster.scheduler.informers
         held = [0]
-        informers.informers[PODS]._reflector._backlog = lambda: held[0]
         delivered = []
         inbox = cluster.scheduler.engine.inbox.post
 
@@ -564,7 +564,20 @@ def test_a33_more_events_than_the_scheduler_can_take():
             delivered.append(change)
             inbox(change)
 
-        informers.informers[PODS]._mirror._deliver = deliver
+        informers.informers[PODS] = Informer(
+            cluster.http,
+            PODS,
+            deliver,
+            clock=cluster.clock,
+            random=cluster.random,
+            field_selector=FIELD_SELECTORS[PODS],
+            use_streaming_list=True,
+            on_served=cluster.scheduler.engine.inbox.post,
+            backlog=lambda: held[0],
+        )
+        cluster.add(make_node("a"))
+        cluster.start()
+        cluster.settle(2)
         held[0] = reflector.BACKLOG + 1
         cluster.add(make_pod("busy", node="a"))
         for turn in range(10_000):
