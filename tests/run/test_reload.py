@@ -174,7 +174,8 @@ def test_200_reloads_under_load_lose_no_pod_bind_none_twice_and_leave_nothing(tm
             kubeconfig=tmp_path / "kubeconfig",
             plugin_folders=(str(tmp_path),),
         )
-        async with CountingCluster(dataclasses.replace(plan, source=None)) as cluster:
+        cluster = CountingCluster(dataclasses.replace(plan, source=None))
+        async with cluster:
             scheduler, load = cluster.scheduler, Load(cluster)
             assert scheduler is not None
             others = WeakSet(replaced(scheduler, WeakSet()))

@@ -139,7 +139,7 @@ def test_only_those_whom_a_new_node_helps_are_tried_again():
 
 
 def test_events_during_an_attempt_are_not_missed():
-    """The node gets its label while the pod waits on Permit; the refusal that follows must not park it."""
+    """The node gets its label while the pod waits on Permit; the refusal that follows must not hide the event."""
     answers = [Status.wait(timeout=1)]
 
     class Door(PermitPlugin):
