@@ -1,4 +1,4 @@
-"""Quantities: the accepted grammar, exact values, rounding, the cap, and a twin made of fractions."""
+"""Quantities: the accepted grammar, exact values, rounding, the cap, and a model made of fractions."""
 
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 
@@ -171,7 +171,7 @@ _SUFFIXES = {
     part=st.none() | st.text("0123456789", max_size=25),
     suffix=st.sampled_from(sorted(_SUFFIXES)) | st.integers(-60, 60).map("e{}".format),
 )
-def test_parse_equals_a_twin_of_fractions(sign, whole, part, suffix):
+def test_parse_equals_a_model_of_fractions(sign, whole, part, suffix):
     text = f"{sign}{whole}{'' if part is None else '.' + part}{suffix}"
     if not text:
         return

@@ -1,4 +1,4 @@
-"""Effective requests of pods, compared with tables and with a naive twin."""
+"""Effective requests of pods, compared with tables and with a naive model."""
 
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
 
@@ -214,7 +214,7 @@ def _naive(containers, init, overhead):
 
 
 @given(st.lists(_AMOUNTS, max_size=3), st.lists(st.tuples(_AMOUNTS, st.booleans()), max_size=4), _AMOUNTS)
-def test_pod_requests_equal_a_naive_twin(containers, init, overhead):
+def test_pod_requests_equal_a_naive_model(containers, init, overhead):
     subject = pod(
         *(ask(**amounts) for amounts in containers),
         init=[ask(sidecar=is_sidecar, **amounts) for amounts, is_sidecar in init],

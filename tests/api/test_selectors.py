@@ -165,7 +165,7 @@ def test_selector_text_survives_the_round_trip(requirements):
 
 
 @given(st.lists(_REQUIREMENTS, max_size=4), st.dictionaries(_KEYS, _VALUES | st.integers(-2, 12).map(str)))
-def test_matching_equals_a_naive_twin(requirements, labels):
+def test_matching_equals_a_naive_model(requirements, labels):
     def holds(requirement):
         present, value = requirement.key in labels, labels.get(requirement.key)
         if requirement.operator in ("Gt", "Lt"):
@@ -259,7 +259,7 @@ def test_fields_are_not_looked_at_for_a_node_without_a_name():
 
 
 def test_preferred_terms_add_up_their_weights():
-    wishes = compile_preferred_terms(
+    preferences = compile_preferred_terms(
         [
             PreferredSchedulingTerm(weight=3, preference=term(node_expression("zone", "In", "a"))),
             PreferredSchedulingTerm(weight=5, preference=term(node_expression("zone", "Exists"))),
@@ -267,9 +267,9 @@ def test_preferred_terms_add_up_their_weights():
             PreferredSchedulingTerm(weight=0, preference=term(node_expression("", "Near"))),
         ]
     )
-    assert [wish.weight for wish in wishes.terms] == [3, 5]
-    assert wishes.score({"zone": "a"}, "n") == 8
-    assert wishes.score({"zone": "b"}, "n") == 5
+    assert [preference.weight for preference in preferences.terms] == [3, 5]
+    assert preferences.score({"zone": "a"}, "n") == 8
+    assert preferences.score({"zone": "b"}, "n") == 5
 
 
 def test_a_bad_preferred_term_is_refused():

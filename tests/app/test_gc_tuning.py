@@ -35,7 +35,7 @@ def test_in_ten_minutes(is_idle, collections, monkeypatch):
     assert len(given_back) == gc_tuning.BUSY_INTERVAL // gc_tuning.TRIM_INTERVAL
 
 
-def test_memory_is_given_back_or_left_alone(monkeypatch):
+def test_memory_is_given_back_or_not_touched(monkeypatch):
     gc_tuning.return_free_memory()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())  # another C library
     gc_tuning.return_free_memory()

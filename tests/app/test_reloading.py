@@ -14,6 +14,7 @@ from moorage.api.errors import MoorageError
 from moorage.app.configuration import configure_file
 from moorage.app.configuration_history import MAX_ENTRIES, redacted_yaml
 from moorage.app.reloading import ConfigurationSource, Reloader
+from moorage.app.scheduler import Scheduler
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import Cluster, make_node, make_pod
 
@@ -35,10 +36,12 @@ class Watched:
         source = ConfigurationSource(lambda: configure_file(path, discover=False, folders=folders), (path,), plugins)
         self.metrics = SchedulerMetrics(lambda: 0.0)
         self.cluster = Cluster(start=False)
-        self.cluster._options["config"] = source.load()
-        self.cluster.scheduler = self.cluster._make_scheduler()
+        clock, client = self.cluster.clock, self.cluster.client
+        scheduler = Scheduler(
+            client, config=source.load(), clock=clock, random=self.cluster.random, discover=False, instance="test"
+        )
+        self.cluster.scheduler = scheduler
         self.cluster.start()
-        scheduler, clock = self.cluster.scheduler, self.cluster.clock
         self.reloader = Reloader(scheduler, source, clock, self.metrics, load_in=at_once)
         self.task = self.cluster.loop.create_task(self.reloader.run())
         self.cluster.settle()

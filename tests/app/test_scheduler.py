@@ -66,7 +66,7 @@ def test_configurations_of_every_kind(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         pytest.param(Path("/no/such/file.yaml"), "cannot be read", id="no file"),
         pytest.param("a: [", "<config>", id="no YAML"),
@@ -79,8 +79,8 @@ def test_configurations_of_every_kind(tmp_path):
         ),
     ],
 )
-def test_mistakes_are_config_errors_that_say_where(config, told):
-    with pytest.raises(ConfigError, match=told):
+def test_mistakes_are_config_errors_that_say_where(config, message):
+    with pytest.raises(ConfigError, match=message):
         build(config=config, plugins=[Mine])
 
 

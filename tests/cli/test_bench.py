@@ -40,13 +40,13 @@ def test_simulations_are_measured_with_their_memory(monkeypatch):
     assert plain["pods_per_second"] > 0
 
 
-def test_a_simulation_that_does_not_fit_is_told():
+def test_a_simulation_that_does_not_fit_is_reported():
     result = runner.invoke(app, ["bench", "simulate", "--nodes", "1", "--plain", "200", "--day", "0"])
     assert result.exit_code == 1
     assert "pods found no node; use more --nodes" in result.stderr
 
 
-def test_an_unknown_workload_is_told_with_the_known_ones():
+def test_an_unknown_workload_is_reported_with_the_known_ones():
     result = runner.invoke(app, ["bench", "engine", "nope"])
     assert result.exit_code == 1
     assert "There is no workload 'nope'" in result.stderr

@@ -15,15 +15,15 @@ REFUSAL = (
 def test_tells_the_whole_story():
     result = runner.invoke(app, ["demo", "--speed", "0"])
     assert result.exit_code == 0, result.output
-    told = result.output
-    assert told.count(REFUSAL) == 2  # when it happens, and in the end
-    assert re.search(r"node2 +TaintToleration +node\(s\) had untolerated taint\(s\)", told)
-    assert re.search(r"node3 +NodeUnschedulable +node\(s\) were unschedulable", told)
-    assert re.search(r"node1 +sample +Node: node1 +Unschedulable", told)
-    assert "Event NodeUpdateNodeLabel: the queueing hint of plugin sample" in told
-    assert "Successfully bound to node1: evaluatedNodes=4 feasibleNodes=1" in told
-    assert re.findall(r"^(\d)\. ", told, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
-    assert re.search(r"Normal +Scheduled +\d\d:\d\d:\d\d\.\d{3} +\ds +sample-scheduler +Successfully assigned", told)
+    output = result.output
+    assert output.count(REFUSAL) == 2  # when it happens, and in the end
+    assert re.search(r"node2 +TaintToleration +node\(s\) had untolerated taint\(s\)", output)
+    assert re.search(r"node3 +NodeUnschedulable +node\(s\) were unschedulable", output)
+    assert re.search(r"node1 +sample +Node: node1 +Unschedulable", output)
+    assert "Event NodeUpdateNodeLabel: the queueing hint of plugin sample" in output
+    assert "Successfully bound to node1: evaluatedNodes=4 feasibleNodes=1" in output
+    assert re.findall(r"^(\d)\. ", output, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
+    assert re.search(r"Normal +Scheduled +\d\d:\d\d:\d\d\.\d{3} +\ds +sample-scheduler +Successfully assigned", output)
 
 
 def test_pipes_and_no_color_get_plain_text(tmp_path):

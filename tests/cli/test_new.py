@@ -54,7 +54,7 @@ def test_names_that_cannot_work_are_refused(tmp_path, name, why):
     assert not (tmp_path / "made").exists()
 
 
-def test_a_folder_with_content_is_left_alone(tmp_path):
+def test_a_folder_with_content_is_not_touched(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     result = new(tmp_path, "hello")
     assert result.exit_code == 1
@@ -62,7 +62,7 @@ def test_a_folder_with_content_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_file_in_the_way_is_told(tmp_path):
+def test_a_file_in_the_way_is_reported(tmp_path):
     (tmp_path / "hello").write_text("")
     result = new(tmp_path / "hello", "hello")
     assert result.exit_code == 1

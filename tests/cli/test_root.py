@@ -32,7 +32,7 @@ def test_every_command_explains_itself(command):
 
 
 @pytest.mark.parametrize("args", [["nope"], ["--nope"], ["check"], ["check", "a", "--nope"], ["demo", "--speed", "-1"]])
-def test_wrong_usage_is_told_with_exit_code_2(args):
+def test_wrong_usage_is_reported_with_exit_code_2(args):
     result = runner.invoke(app, args)
     assert result.exit_code == 2
     assert "Error" in result.stderr
@@ -58,7 +58,7 @@ def test_verbosity_is_set_in_every_spelling(option):
 
 
 @pytest.mark.parametrize("value", ["x", "-1", "1.5", "٣"])
-def test_a_verbosity_that_is_no_number_is_told(value):
+def test_a_verbosity_that_is_not_a_number_is_reported(value):
     result = runner.invoke(app, [f"--v={value}", "version"])
     assert result.exit_code == 2
     assert "is not a verbosity" in result.stderr

@@ -30,7 +30,7 @@ def test_write_config_to_prints_the_completed_configuration_and_stops():
     assert "kind: KubeSchedulerConfiguration" in result.output
 
 
-def test_a_bad_configuration_is_told_with_its_places(tmp_path):
+def test_a_bad_configuration_is_reported_with_its_places(tmp_path):
     file = tmp_path / "bad.yaml"
     file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparalelism: 3\n")
     result = invoke(f"--config={file}")

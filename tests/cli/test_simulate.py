@@ -91,7 +91,7 @@ def test_an_assertion_that_does_not_hold_gives_exit_code_1_and_figures(folder):
     assert "Assertion failed (default, seed 0): nodes > 4 at 30 s: the value is 4" in result.stderr
 
 
-def test_problems_are_told_and_do_not_end_the_run(folder):
+def test_problems_are_reported_and_do_not_end_the_run(folder):
     (folder / "s.yaml").write_text(SCENARIO.replace("failNode: {random: 1}", "drain: nope"))
     result = invoke("s.yaml")
     assert result.exit_code == 0

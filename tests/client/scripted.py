@@ -110,7 +110,7 @@ class Followed:
     script: Script
 
     @property
-    def told(self) -> list[str]:
+    def deliveries(self) -> list[str]:
         """+key added, ~key updated, -key deleted."""
         return [tell(change) for change in self.changes]
 

@@ -144,9 +144,9 @@ def test_a1_no_connection_means_not_sent(server):
             await transport.close()
         return str(error.value)
 
-    told = asyncio.run(main())
-    assert server in told
-    assert "see kubeconfig x, context y" in told
+    message = asyncio.run(main())
+    assert server in message
+    assert "see kubeconfig x, context y" in message
 
 
 def test_a_handshake_that_never_comes_means_not_sent():

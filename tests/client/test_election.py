@@ -106,7 +106,7 @@ class Replica:
         self.story.append((round(self.world.clock.now(), 3), what))
 
     def times(self, what: str) -> list[float]:
-        return [at for at, told in self.story if told.startswith(what)]
+        return [at for at, text in self.story if text.startswith(what)]
 
 
 class World:
@@ -277,7 +277,7 @@ def test_c6_a_conflict_is_read_and_decided():
         pytest.param(lambda world: world.edit(renewTime="1999-01-01T00:00:00.000000Z"), id="renewed in 1999"),
     ],
 )
-def test_c5_a_lease_that_somebody_meddles_with_stays_with_its_leader(meddle):
+def test_c5_a_lease_that_another_client_edits_stays_with_its_leader(meddle):
     async def story(world):
         first = world.replica()
         await world.clock.sleep(0.5)
@@ -464,7 +464,7 @@ def test_never_two_that_may_bind_at_once(seed):
 
 
 def _known(world):
-    """A newcomer must be able to see that somebody leads: one who finds no lease at all takes it."""
+    """A new candidate must see that another one leads: a candidate that finds no lease takes it."""
     try:
         return bool(world.lease())
     except NotFound:

@@ -25,7 +25,7 @@ from tests.client.scripted import error, pod
 
 
 class EventSink:
-    """Takes events, or fails as told: each failure answers one call."""
+    """Takes events, or fails as requested: each failure answers one call."""
 
     def __init__(self, *failures: Exception | None, seconds: float = 0.0) -> None:
         self.failures = list(failures)

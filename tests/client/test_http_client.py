@@ -295,17 +295,17 @@ def test_which_calls_are_fenced(call, fenced):
 
 class Notes:
     def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     def answered(self, verb: str, method: str, code: str, seconds: float) -> None:
-        self.told.append(("answered", verb, method, code))
+        self.calls.append(("answered", verb, method, code))
 
     def waited(self, verb: str, seconds: float) -> None:
         if seconds:
-            self.told.append(("waited", verb))
+            self.calls.append(("waited", verb))
 
     def repeated(self, verb: str, method: str, code: str) -> None:
-        self.told.append(("repeated", verb, method, code))
+        self.calls.append(("repeated", verb, method, code))
 
 
 def test_requests_are_observed():
@@ -317,7 +317,7 @@ def test_requests_are_observed():
         await client.get(PODS, "p", "a")
 
     loop.run(main())
-    assert notes.told == [
+    assert notes.calls == [
         ("answered", "GET", "GET", "429"),
         ("repeated", "GET", "GET", "429"),
         ("answered", "GET", "GET", "<error>"),

@@ -42,7 +42,7 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_certificates_at_hand_are_taken_over_and_nothing_is_left_on_disk(tmp_path, monkeypatch):
+def test_certificates_at_hand_are_taken_over_and_nothing_stays_on_disk(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -169,7 +169,7 @@ def answer(status: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("#!/bin/sh\necho denied >&2\nexit 3\n", "denied"),
         ("#!/bin/sh\necho hello\n", "did not print JSON"),
@@ -181,9 +181,9 @@ def answer(status: object) -> str:
         ("#!/no/such/interpreter\n", "cannot be started"),
     ],
 )
-def test_a_broken_exec_plugin_is_named(tmp_path, text, told):
+def test_a_broken_exec_plugin_is_named(tmp_path, text, message):
     path = write(tmp_path / "config", user=plugin(tmp_path, text))
-    with pytest.raises(CredentialsError, match=told) as error:
+    with pytest.raises(CredentialsError, match=message) as error:
         load(path)
     assert f"kubeconfig {path}, context main" in str(error.value)
 
@@ -200,15 +200,15 @@ def test_an_exec_plugin_gives_a_certificate(tmp_path):
     assert (found.token, found.expires) == ("", 1_924_992_000.0)
 
 
-def test_an_exec_plugin_is_found_beside_the_kubeconfig_and_told_of_the_cluster(tmp_path):
+def test_an_exec_plugin_is_found_beside_the_kubeconfig_and_gets_the_cluster(tmp_path):
     script = '#!/bin/sh\nprintf %s "$KUBERNETES_EXEC_INFO" > "$1"\n' + answer({"token": "t"})[10:]
     user = plugin(tmp_path, script)
-    user["exec"].update(command="./plugin", args=[str(tmp_path / "told")], provideClusterInfo=True)
+    user["exec"].update(command="./plugin", args=[str(tmp_path / "info")], provideClusterInfo=True)
     (tmp_path / "ca.crt").write_bytes(Authority().pem)
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"certificate-authority": "ca.crt", "extensions": [extension]}
     assert load(write(tmp_path / "config", user=user, cluster=cluster)).token == "t"
-    spec = json.loads((tmp_path / "told").read_text())["spec"]
+    spec = json.loads((tmp_path / "info").read_text())["spec"]
     assert spec == {
         "interactive": False,
         "cluster": {
@@ -240,7 +240,7 @@ wait
 
 @pytest.mark.parametrize("how", ["given up", "cancelled"])
 @pytest.mark.parametrize("policy", ["asyncio", "uvloop"])
-def test_of_an_exec_plugin_that_hangs_nothing_is_left(tmp_path, monkeypatch, how, policy):
+def test_an_exec_plugin_that_hangs_is_ended_with_its_children(tmp_path, monkeypatch, how, policy):
     path = write(tmp_path / "config", user=plugin(tmp_path, HANGING))
     pids = tmp_path / "plugin.pids"
 
@@ -265,7 +265,7 @@ def test_of_an_exec_plugin_that_hangs_nothing_is_left(tmp_path, monkeypatch, how
 
 
 def wait_gone(pid: int) -> None:
-    """A grandchild is read by init, or is a zombie where nobody reads; its end takes a moment to be seen."""
+    """Wait until a grandchild has ended. Init collects it; without init it stays a zombie."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -293,7 +293,7 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"current": ""}, "has no current-context; choose one of: main"),
         ({"current": "prod"}, "has no context 'prod'; choose one of: main"),
@@ -320,11 +320,11 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
         ({"user": {"client-certificate-data": "A"}}, "correct the entry"),
     ],
 )
-def test_errors_name_the_file_the_entry_and_the_way_out(tmp_path, changes, told):
+def test_errors_name_the_file_the_entry_and_the_way_out(tmp_path, changes, message):
     path = write(tmp_path / "config", **changes)
     with pytest.raises(CredentialsError) as error:
         load(path)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert path in str(error.value)
 
 
@@ -363,7 +363,7 @@ def test_the_service_account_of_the_pod(tmp_path, host, server):
 
 
 @pytest.mark.parametrize(
-    ("environ", "missing", "told"),
+    ("environ", "missing", "message"),
     [
         ({}, "", "this is not a pod"),
         ({connection.HOST: "10.0.0.1"}, "", "this is not a pod"),
@@ -371,11 +371,11 @@ def test_the_service_account_of_the_pod(tmp_path, host, server):
         ({connection.HOST: "10.0.0.1", connection.PORT: "443"}, "ca.crt", "automountServiceAccountToken"),
     ],
 )
-def test_what_is_missing_in_a_pod_is_named(tmp_path, environ, missing, told):
+def test_what_is_missing_in_a_pod_is_named(tmp_path, environ, missing, message):
     directory = service_account(tmp_path)
     if missing:
         (directory / missing).write_text("")
-    with pytest.raises(CredentialsError, match=told):
+    with pytest.raises(CredentialsError, match=message):
         connection.in_cluster(environ, directory)
 
 

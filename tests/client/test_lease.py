@@ -145,7 +145,7 @@ class TestFence:
         self.time = 0.0
         return Fence(lambda: self.time, TERMS)
 
-    def test_a_fence_nobody_renewed_is_closed(self):
+    def test_a_fence_that_was_not_renewed_is_closed(self):
         assert not self.make().allows()
 
     def test_it_counts_from_the_sending_of_the_renewal(self):

@@ -92,7 +92,7 @@ def test_b21_a_thousand_binds_neither_hold_up_leases_nor_events_nor_each_other()
     assert ends["binds"] == pytest.approx(18.0, abs=0.1)
 
 
-def test_nobody_waits_for_ever_behind_binds():
+def test_no_request_waits_for_ever_behind_binds():
     async def main():
         limits = RateLimits(VirtualClock(), qps=10, burst=1)
         order = await arrivals(

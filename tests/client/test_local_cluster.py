@@ -19,7 +19,7 @@ from moorage.store.store import Store
 
 
 class Cluster:
-    """A store with a faulty connection to it, and someone who changes pods and nodes."""
+    """A store with a faulty connection to it, and a client that changes pods and nodes."""
 
     def __init__(self, seed: int) -> None:
         self.clock = VirtualClock()

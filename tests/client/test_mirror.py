@@ -16,7 +16,7 @@ def node(name: str, version: str = "1", cpu: str = "4", uid: str = "") -> Node:
     return Node(metadata=meta, status=NodeStatus(allocatable={"cpu": cpu}))
 
 
-class Told:
+class RecordedMirror:
     """A mirror and what it delivered."""
 
     def __init__(self, resource: Resource) -> None:
@@ -31,7 +31,7 @@ class Told:
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "deliveries"),
     [
         pytest.param([added("a", "2"), added("a", "2")], ["+a"], id="the same event twice"),
         pytest.param([modified("a", "2")], ["+a"], id="update of an unknown object"),
@@ -45,8 +45,8 @@ class Told:
         ),
     ],
 )
-def test_a22_repeated_and_unexpected_events_are_idempotent(events, told):
-    assert Told(PODS).by(*events) == told
+def test_a22_repeated_and_unexpected_events_are_idempotent(events, deliveries):
+    assert RecordedMirror(PODS).by(*events) == deliveries
 
 
 def test_a24_another_uid_under_one_name_is_a_delete_and_an_add():
@@ -60,10 +60,10 @@ def test_a24_another_uid_under_one_name_is_a_delete_and_an_add():
 
 def test_a24_recreated_in_a_gap_is_split_at_the_next_list():
     seen = follow(Page([pod("a", "5", "one")], "10"), GONE, Page([pod("a", "15", "two")], "20"), Stream(HOLD))
-    assert seen.told == ["+a", "-a", "+a"]
+    assert seen.deliveries == ["+a", "-a", "+a"]
 
 
-def test_a25_a_missed_delete_is_told_with_the_last_known_object():
+def test_a25_a_missed_delete_is_reported_with_the_last_known_object():
     known = pod("a", "5")
     seen = follow(Page([known], "10"), GONE, Page([], "20"), Stream(HOLD))
     assert seen.changes[-1] == Change(PODS, known, None)
@@ -81,7 +81,7 @@ def test_a_listing_tells_only_what_changed():
         Page([pod("same", "1"), pod("changed", "12"), pod("new", "13")], "20"),
         Stream(HOLD),
     )
-    assert seen.told == ["+same", "+changed", "+gone", "~changed", "+new", "-gone"]
+    assert seen.deliveries == ["+same", "+changed", "+gone", "~changed", "+new", "-gone"]
     assert [change.initial for change in seen.changes] == [True] * 3 + [False] * 3
 
 
@@ -102,7 +102,7 @@ def test_a_bad_quantity_sets_a_node_aside_until_it_is_corrected():
         Stream(1, WatchEvent(MODIFIED, node("bad", "11", "4"), "11"), HOLD),
         resource=NODES,
     )
-    assert seen.told == ["+good", "+bad"]
+    assert seen.deliveries == ["+good", "+bad"]
     assert seen.informer.malformed == {}
 
 
@@ -110,7 +110,7 @@ BAD = Malformed("n", "unreadable")
 
 
 @pytest.mark.parametrize(
-    ("events", "told", "malformed"),
+    ("events", "deliveries", "malformed"),
     [
         pytest.param([(MODIFIED, BAD)], [], {"n"}, id="unreadable version: the last good one stays"),
         pytest.param([(MODIFIED, BAD), (MODIFIED, node("n", "3"))], ["~n"], set(), id="readable again"),
@@ -127,16 +127,16 @@ BAD = Malformed("n", "unreadable")
         ),
     ],
 )
-def test_a_known_object_that_turns_unreadable(events, told, malformed):
-    nodes = Told(NODES)
+def test_a_known_object_that_turns_unreadable(events, deliveries, malformed):
+    nodes = RecordedMirror(NODES)
     nodes.by(WatchEvent(ADDED, node("n"), "1"))
-    assert nodes.by(*[WatchEvent(type_, obj, "9") for type_, obj in events]) == told
+    assert nodes.by(*[WatchEvent(type_, obj, "9") for type_, obj in events]) == deliveries
     assert set(nodes.mirror.malformed) == malformed
 
 
 def test_a_listing_with_an_unreadable_version_is_no_delete():
     seen = follow(Page([node("n")], "10"), GONE, Page([], "20", malformed=[BAD]), Stream(HOLD), resource=NODES)
-    assert seen.told == ["+n"]
+    assert seen.deliveries == ["+n"]
     assert set(seen.informer.malformed) == {"n"}
 
 
@@ -170,7 +170,7 @@ def test_a_pod_that_cannot_be_asked_for_by_its_name_is_set_aside_and_named_once(
         Stream(WatchEvent(MODIFIED, odd, "11"), HOLD),
         on_malformed=lambda *what: noted.append(what),
     )
-    assert seen.told == ["+good"]
+    assert seen.deliveries == ["+good"]
     [(resource, problem)] = noted
     assert (resource, seen.informer.status().malformed) == (PODS, 1)
     assert problem.error.startswith(f"Pod {odd.key!a}: metadata.{field}: {text!a} is not a valid object name")
@@ -178,13 +178,13 @@ def test_a_pod_that_cannot_be_asked_for_by_its_name_is_set_aside_and_named_once(
 
 @pytest.mark.parametrize("name", ["a", "node-1.example.com", "system:node", "x" * 253, "A_b", "..."])
 def test_a_name_that_stands_in_a_path_passes(name):
-    nodes = Told(NODES)
+    nodes = RecordedMirror(NODES)
     assert nodes.by(WatchEvent(ADDED, node(name), "1")) == [f"+{name}"]
     assert nodes.mirror.malformed == {}
 
 
 def test_a_node_without_a_name_is_set_aside():
-    nodes = Told(NODES)
+    nodes = RecordedMirror(NODES)
     assert nodes.by(WatchEvent(ADDED, node(""), "1")) == []
     assert nodes.mirror.malformed == {
         "": "Node '': metadata.name: '' is not a valid object name; check the server or proxy that sent it"

@@ -85,7 +85,7 @@ def test_a_token_that_ends_is_renewed(tmp_path, old):
 
 
 @pytest.mark.parametrize(
-    ("answer", "options", "told"),
+    ("answer", "options", "message"),
     [
         (None, {"trusted": False}, "certificate verify failed"),
         ({}, {}, "did not return an id_token"),
@@ -95,6 +95,6 @@ def test_a_token_that_ends_is_renewed(tmp_path, old):
         (None, {"idp-certificate-authority-data": "?"}, "did not return an id_token"),
     ],
 )
-def test_what_goes_wrong_is_told(tmp_path, answer, options, told):
-    with pytest.raises(auth_plugins.OidcError, match=told):
+def test_errors_are_reported(tmp_path, answer, options, message):
+    with pytest.raises(auth_plugins.OidcError, match=message):
         renew(Provider(tmp_path, answer), **options)

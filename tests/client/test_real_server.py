@@ -85,7 +85,7 @@ def test_a_client_certificate_is_enough():
     running(scenario)
 
 
-def test_a14_a_wrong_token_is_told():
+def test_a14_a_wrong_token_is_reported():
     async def scenario(world: Running) -> None:
         client = world.client(token="wrong")
         with pytest.raises(Unauthorized, match="check the token or client certificate"):

@@ -75,7 +75,7 @@ def test_method_path_and_query(request_: HttpRequest, method, path, query):
     assert (request_.timeout is None) == (query.get("watch") == "true" and "timeoutSeconds" not in query)
 
 
-def test_a_watch_may_last_a_little_longer_than_the_server_was_told():
+def test_a_watch_may_last_a_little_longer_than_the_timeout_it_was_sent_with():
     assert requests.watch_objects(NODES, resource_version="7", timeout=300).timeout == 360
 
 

@@ -1,4 +1,4 @@
-"""What answers mean: errors, lists with bad objects in them, and answers of nobody we know."""
+"""What answers mean: errors, lists with bad objects in them, and answers of unknown servers."""
 
 import json
 from datetime import UTC, datetime
@@ -79,12 +79,12 @@ def test_a12_retry_after(header, seconds):
         assert failure(code, **{"retry-after": header}).retry_after == seconds
 
 
-def test_the_wish_in_the_status_counts_where_there_is_no_header():
+def test_retry_after_in_the_status_counts_if_there_is_no_header():
     assert failure(429, status_body(code=429, details={"retryAfterSeconds": 4})).retry_after == 4.0
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "the API server gave no message"),
         (b"upstream connect error\r\n\x1b[31mred", "upstream connect error [31mred"),
@@ -92,10 +92,10 @@ def test_the_wish_in_the_status_counts_where_there_is_no_header():
         (b"\xff\xfe", "\ufffd"),
     ],
 )
-def test_failures_without_a_status_show_what_came_on_one_line(body, told):
+def test_failures_without_a_status_show_what_came_on_one_line(body, message):
     error = failure(502, body)
     assert isinstance(error, errors.ServerError)
-    assert told in str(error)
+    assert message in str(error)
     assert "\x1b" not in str(error)
 
 
@@ -118,7 +118,7 @@ def test_a31_a_page_in_place_of_an_object_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b'{"kind": "Table", "rows": []}', "found a Table"),
         (b'{"kind": "NodeList", "items": []}', "found a NodeList"),
@@ -129,8 +129,8 @@ def test_a31_a_page_in_place_of_an_object_is_an_error():
         (b'{"kind": "PodList", "items": 3}', "no JSON of the API"),
     ],
 )
-def test_lists_of_anything_else_are_errors(body, told):
-    with pytest.raises(BadAnswer, match=told):
+def test_lists_of_anything_else_are_errors(body, message):
+    with pytest.raises(BadAnswer, match=message):
         responses.read_list(PODS, body, GET)
 
 

@@ -8,7 +8,7 @@ from moorage.client.pacing import Backoff
 
 
 class StillClock:
-    """A clock that moves only when told."""
+    """A clock that moves only when the test moves it."""
 
     def __init__(self) -> None:
         self.time = 0.0

@@ -49,7 +49,7 @@ async def scenario(steps: list[tuple[Any, ...]], lag: int, seed: int, streaming:
 
 
 class Replica:
-    """Someone who knows the cluster from the deliveries alone, and insists that they make sense."""
+    """A reader that knows the cluster from the deliveries alone, and checks that they make sense."""
 
     def __init__(self) -> None:
         self.view: dict[str, Any] = {}

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _end_in_order() -> Iterator[None]:
-    """A run that is told to end (SIGTERM) stops what it has started, as one that is interrupted does."""
+    """A run that gets SIGTERM stops what it has started, as an interrupted run does."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -39,7 +39,7 @@ CONTROLLERS = (
 
 WITHOUT_ADMISSION = (
     "ServiceAccount",  # pods would wait for the default account of a new namespace
-    "StorageObjectInUseProtection",  # finalizers that nobody here removes
+    "StorageObjectInUseProtection",  # finalizers that no controller here removes
     "TaintNodesByCondition",  # every node would be born tainted
 )
 AUDIT_POLICY = {
@@ -220,7 +220,7 @@ class ControlPlane:
     # The audit log.
 
     def calls(self, user: str = "") -> list[Call]:
-        """All requests so far, of one user or of everybody; long ones (watches) when they began and ended."""
+        """All requests so far, of one user or of all users; long ones (watches) when they began and ended."""
         found = []
         for line in self._audit_lines():
             entry = json.loads(line)

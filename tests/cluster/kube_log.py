@@ -17,7 +17,7 @@ _ATTEMPT = re.compile(r'"Attempting to schedule pod" pod="(?P<pod>[^"]+)"')
 
 
 @dataclass(slots=True)
-class Told:
+class LoggedPod:
     """The first attempt of one pod."""
 
     attempts: int = 0
@@ -32,7 +32,7 @@ class KubeLog:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open(errors="replace")
-        self.pods: dict[str, Told] = {}
+        self.pods: dict[str, LoggedPod] = {}
 
     def close(self) -> None:
         self._file.close()
@@ -44,8 +44,8 @@ class KubeLog:
                 return
             self._take(line)
 
-    def of(self, key: str) -> Told:
-        return self.pods.setdefault(key, Told())
+    def of(self, key: str) -> LoggedPod:
+        return self.pods.setdefault(key, LoggedPod())
 
     def _take(self, line: str) -> None:
         if '"Attempting to schedule pod"' in line and (found := _ATTEMPT.search(line)):
@@ -58,15 +58,15 @@ class KubeLog:
             self._take_message(found)
 
     def _take_score(self, found: re.Match[str]) -> None:
-        told = self.of(found["pod"])
-        if told.attempts > 1:
+        logged = self.of(found["pod"])
+        if logged.attempts > 1:
             return
         if found["plugin"]:
-            told.plugins.setdefault(found["node"], {})[found["plugin"]] = int(found["score"])
+            logged.plugins.setdefault(found["node"], {})[found["plugin"]] = int(found["score"])
         else:
-            told.scores[found["node"]] = int(found["score"])
+            logged.scores[found["node"]] = int(found["score"])
 
     def _take_message(self, found: re.Match[str]) -> None:
-        told = self.of(found["pod"])
-        if not told.message:
-            told.message = json.loads(found["err"])
+        logged = self.of(found["pod"])
+        if not logged.message:
+            logged.message = json.loads(found["err"])

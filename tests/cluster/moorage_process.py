@@ -21,7 +21,7 @@ START_SECONDS = 60.0
 LEASE = "moorage"
 NAMESPACE = "moorage"
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
-"""What nobody changes here."""
+"""These values are the same in all tests."""
 
 
 class MoorageProcess(Daemon):

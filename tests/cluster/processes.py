@@ -52,13 +52,13 @@ class Daemon:
             )
 
     def wait_until(self, ready: Callable[[], bool], seconds: float, what: str = "ready") -> None:
-        """Wait for a condition; an early end of the process is told at once, with its log."""
+        """Wait for a condition. If the process ends early, fail at once with its log."""
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running:
-                raise StartFailed(f"{self.name} ended with {self.exit_code}; its log ends:\n{self.tail()}")
+                raise StartFailed(f"{self.name} ended with {self.exit_code}; its log ends:\n{self.last_lines()}")
             if time.monotonic() > deadline:
-                raise StartFailed(f"{self.name} was not {what} in {seconds:g} s:\n{self.tail()}")
+                raise StartFailed(f"{self.name} was not {what} in {seconds:g} s:\n{self.last_lines()}")
             time.sleep(0.05)
 
     def stop(self) -> int | None:
@@ -89,7 +89,7 @@ class Daemon:
             process.kill()
             return process.wait(GRACE)
 
-    def tail(self, lines: int = 15) -> str:
+    def last_lines(self, lines: int = 15) -> str:
         try:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Plugins of the scenarios, loaded by `module:Class` as anybody's own would be."""
+"""Plugins of the scenarios, loaded by `module:Class` like the plugins of a user."""
 
 from __future__ import annotations
 

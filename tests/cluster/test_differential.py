@@ -21,7 +21,7 @@ from tests.cluster import objects
 from tests.cluster.api import Api, Json, eventually
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.judge import Judge, Verdict
-from tests.cluster.kube_log import KubeLog, Told
+from tests.cluster.kube_log import KubeLog, LoggedPod
 from tests.cluster.pod_mix import Mix
 
 PODS_TO_JUDGE = 300
@@ -34,7 +34,7 @@ class Outcome:
     """What became of a pod under kube-scheduler."""
 
     node: str
-    told: Told
+    logged: LoggedPod
     nominated: str
     victims: tuple[str, ...]
     priorities: dict[str, int]
@@ -98,13 +98,13 @@ def place(api: Api, log: KubeLog, wanted: Json, number: int) -> Outcome:
         pod = api.get(PODS, meta["name"], meta["namespace"])
         nominated = nominated or pod["status"].get("nominatedNodeName", "")
         log.read()
-        told = log.of(key)
+        logged = log.of(key)
         if pod["spec"].get("nodeName"):
             settle(log, key)
             start(api, meta["name"], meta["namespace"], number)
             break
         stuck = nominated and time.monotonic() > deadline - 40
-        if told.message and refused(pod) and (stuck or not nominated):
+        if logged.message and refused(pod) and (stuck or not nominated):
             # A nominated pod whose victims are gone may wait for a wake-up that kube-scheduler has missed.
             api.delete(PODS, meta["name"], meta["namespace"], now=True)
             break
@@ -143,46 +143,46 @@ def settle(log: KubeLog, key: str) -> None:
 
 
 def differences(name: str, ours: Verdict, theirs: Outcome, api: Api, seen: Counter[str]) -> list[str]:
-    told = theirs.told
-    if told.message:
+    logged = theirs.logged
+    if logged.message:
         seen["preempting" if theirs.nominated or theirs.victims else "unschedulable"] += 1
         return _of_refusals(name, ours, theirs)
     seen["placed"] += 1
     if not ours.node:
         return [f"{name}: placed on {theirs.node} by kube-scheduler, refused by Moorage: {ours.message}"]
-    if not told.scores:
+    if not logged.scores:
         seen["one node"] += 1
         return [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Moorage took {ours.node}"]
     found = []
-    if told.scores.get(ours.node) != max(told.scores.values()):
-        best = [node for node, score in told.scores.items() if score == max(told.scores.values())]
+    if logged.scores.get(ours.node) != max(logged.scores.values()):
+        best = [node for node, score in logged.scores.items() if score == max(logged.scores.values())]
         found.append(f"{name}: Moorage took {ours.node}, kube-scheduler's best are {best}")
     if ours.scores:
         seen["scores compared"] += 1
-        if ours.scores != told.scores:
-            found.append(f"{name}: totals differ: {_unequal(ours.scores, told)}")
+        if ours.scores != logged.scores:
+            found.append(f"{name}: totals differ: {_unequal(ours.scores, logged)}")
     return found
 
 
 def _of_refusals(name: str, ours: Verdict, theirs: Outcome) -> list[str]:
     if ours.node:
-        return [f"{name}: refused by kube-scheduler ({theirs.told.message}), Moorage took {ours.node}"]
+        return [f"{name}: refused by kube-scheduler ({theirs.logged.message}), Moorage took {ours.node}"]
     found = []
-    if ours.message != theirs.told.message:
-        found.append(f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Moorage: {ours.message}")
+    if ours.message != theirs.logged.message:
+        found.append(f"{name}: messages differ:\n    kube:    {theirs.logged.message}\n    Moorage: {ours.message}")
     if bool(ours.nominated) != bool(theirs.nominated or theirs.victims):
         found.append(f"{name}: nominated {ours.nominated!r} against {theirs.nominated!r}")
     if theirs.cost(ours.victims) != theirs.cost(theirs.victims):
         found.append(
             f"{name}: victims {ours.victims} {theirs.cost(ours.victims)} on {ours.nominated} against "
             f"{theirs.victims} {theirs.cost(theirs.victims)} on {theirs.nominated or theirs.node}, "
-            f"after {theirs.told.attempts} attempts"
+            f"after {theirs.logged.attempts} attempts"
         )
     return found
 
 
-def _unequal(ours: dict[str, int], told: Told) -> str:
-    nodes = sorted(node for node in {*ours, *told.scores} if ours.get(node) != told.scores.get(node))
+def _unequal(ours: dict[str, int], logged: LoggedPod) -> str:
+    nodes = sorted(node for node in {*ours, *logged.scores} if ours.get(node) != logged.scores.get(node))
     return "; ".join(
-        f"{node}: {ours.get(node)} against {told.scores.get(node)} {told.plugins.get(node)}" for node in nodes[:3]
+        f"{node}: {ours.get(node)} against {logged.scores.get(node)} {logged.plugins.get(node)}" for node in nodes[:3]
     )

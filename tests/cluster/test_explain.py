@@ -218,7 +218,7 @@ def test_200_pending_pods_are_explained_in_kube_schedulers_words_and_their_first
 
 
 def _check_command(kubeconfig: Path, meta: Json, said: str, folder: Path) -> None:
-    """The same by the command, from the live cluster and from a snapshot of it."""
+    """The command gives the same explanation, from the live cluster and from a snapshot of it."""
     file = folder / "cluster.json.gz"
     moorage = [sys.executable, "-m", "moorage"]
     where = ["--kubeconfig", str(kubeconfig)]

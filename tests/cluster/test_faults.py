@@ -78,7 +78,7 @@ def goes_on(process: MoorageProcess, away: float) -> bool:
     It must not if it was longer than the lease, and ends with 1 as kube-scheduler does. Between the two it
     depends on when it tried, and on how soon the server answered, which is before it calls itself ready."""
     if away <= HARMLESS_SECONDS:
-        assert process.running, f"the process ended although it was {away:.1f} s only:\n{process.tail()}"
+        assert process.running, f"the process ended although it was {away:.1f} s only:\n{process.last_lines()}"
         assert LOST not in process.log_text()
         return True
     deadline = time.monotonic() + RENEW_SECONDS

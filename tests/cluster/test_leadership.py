@@ -108,7 +108,7 @@ def test_the_leader_is_killed_in_the_middle_of_2000_binds(world: World, plane: C
 
 
 def test_a_blocked_leader_steps_down_and_binds_no_more(world: World, plane: ControlPlane) -> None:
-    """A plugin that blocks for 20 s: nobody renews for a loop that hangs, the lease is lost, and no bind of
+    """A plugin blocks for 20 s: a loop that hangs is not renewed, the lease is lost, and no bind of
     the old leader arrives after its end, although the attempt goes on where it was."""
     world.nodes("n1", "n2")
     plugin = {"name": "tests.cluster.sample_plugins:Blocker"}
@@ -163,7 +163,7 @@ def test_a_stopped_leader_drains_and_hands_over_at_once(world: World, plane: Con
     assert waited < RETRY_SECONDS * (1 + JITTER) + SYNC_SECONDS + FIRST_SECONDS
 
 
-def test_followers_do_nothing(world: World, plane: ControlPlane) -> None:
+def test_standbys_do_nothing(world: World, plane: ControlPlane) -> None:
     world.nodes("n1")
     first = world.moorage(name="first")
     eventually(lambda: leader(world) == identity(first), 30, "the first leads")

@@ -1,10 +1,10 @@
-"""The same load on the embedded API server and on the real one with etcd, on the same machine, one by one.
+"""Load on the embedded API server, then an equal load on the real one with etcd, on the same machine.
 
     python -m tests.cluster.test_load_beside [--nodes N] [--pods N]
 
 measures at another size. Both are as operators run them: no audit log, over TLS, with a token, and etcd waits
 for the disk. So does the embedded store with a data directory; without one it keeps nothing, and is shown for
-comparison with what `moorage up` does unless told otherwise.
+comparison with what `moorage up` does by default.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def all_three(programs: dict[str, str], folder: Path, nodes: int, pods: int) -> 
         ("embedded, in memory", lambda: embedded(nodes, pods)),
     ):
         found[name] = server()
-        print(f"{name}: {found[name].told(pods)}", flush=True)
+        print(f"{name}: {found[name].report(pods)}", flush=True)
     return found
 
 

@@ -40,7 +40,7 @@ ONLY_KUBE = {
 }
 """Metric → (pattern of rows that only kube-scheduler has, why)."""
 ONLY_MOORAGE: dict[str, tuple[str, str]] = {}
-"""The same for Moorage; empty, and so it should stay."""
+"""Rows that only Moorage has; there should be none."""
 PERMIT = "scheduler_permit_wait_duration_seconds"
 """The one stable or beta metric without samples: neither has a Permit plugin here that lets pods wait."""
 FLUSH = 2.5
@@ -195,8 +195,8 @@ def test_every_row_is_there(scrapes: Scrapes) -> None:
     for name in sorted({*kube, *moorage}):
         theirs = kube[name].rows if name in kube else frozenset()
         ours = moorage[name].rows if name in moorage else frozenset()
-        problems += [f"only kube-scheduler: {row}" for row in left(name, theirs - ours, ONLY_KUBE)]
-        problems += [f"only Moorage: {row}" for row in left(name, ours - theirs, ONLY_MOORAGE)]
+        problems += [f"only kube-scheduler: {row}" for row in unexcused(name, theirs - ours, ONLY_KUBE)]
+        problems += [f"only Moorage: {row}" for row in unexcused(name, ours - theirs, ONLY_MOORAGE)]
     assert problems == []
 
 
@@ -214,7 +214,7 @@ def numbers(text: str) -> dict[tuple[str, Row], float]:
     }
 
 
-def left(name: str, rows: frozenset[Row], excused: dict[str, tuple[str, str]]) -> list[str]:
+def unexcused(name: str, rows: frozenset[Row], excused: dict[str, tuple[str, str]]) -> list[str]:
     pattern = excused.get(name, ("", ""))[0]
     texts = (f"{name}{{{','.join(f'{key}={value}' for key, value in sorted(row))}}}" for row in rows)
     return sorted(text for text in texts if not pattern or not re.search(pattern, text))

@@ -162,7 +162,7 @@ def test_a_record_of_a_churning_cluster_replays_as_it_was_and_twice_alike(
         churn.settle()
         time.sleep(3)  # what the API server has said arrives, and is flushed
         killed = day.read_bytes()
-        assert recorder.stop() == 0, recorder.tail()
+        assert recorder.stop() == 0, recorder.last_lines()
     finally:
         recorder.kill()
         churn.scheduler.stop()

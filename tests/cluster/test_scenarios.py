@@ -50,7 +50,7 @@ def test_the_story_of_the_tutorial(world: World) -> None:
 
 
 def test_repeated_refusals_become_one_event(world: World) -> None:
-    """Whatever wakes the pod, the same message is told by a growing series and not by another event."""
+    """Whatever wakes the pod, the same message makes a series grow and does not become another event."""
     world.moorage(with_sample())
     world.nodes("node1")
     world.pod("waits", scheduler="sample-scheduler")
@@ -269,10 +269,10 @@ def test_preemption_spares_the_budget(world: World) -> None:
         assert world.wait_bound("urgent") == "open"
     assert world.node_of("low-guarded") == "guarded"
     assert world.api.find(PODS, "low-open") is None
-    told = eventually(lambda: world.events_of("low-open", "Preempted"), 30, "an event tells the victim")
+    events = eventually(lambda: world.events_of("low-open", "Preempted"), 30, "an event tells the victim")
     uid = world.api.get(PODS, "urgent")["metadata"]["uid"]
-    assert told[0]["note"] == f"Preempted by pod {uid} on node open"
-    assert told[0]["related"]["name"] == "urgent"
+    assert events[0]["note"] == f"Preempted by pod {uid} on node open"
+    assert events[0]["related"]["name"] == "urgent"
 
 
 def budget_is_known(world: World) -> bool:
@@ -420,7 +420,7 @@ def test_priority_decides_who_is_first(world: World) -> None:
     assert world.node_of("low") == ""
 
 
-def test_pods_of_others_are_left_alone_and_counted(world: World) -> None:
+def test_pods_of_other_schedulers_are_not_touched_but_counted(world: World) -> None:
     world.nodes("n1", cpu="2")
     world.moorage()
     world.api.create(objects.pod("theirs", scheduler="somebody-else"))

@@ -33,7 +33,7 @@ KUBE = "system:kube-scheduler"
 NODES, CPU = 12, 8000
 PODS_EACH = 330
 PATIENCE = 1.0
-"""Seconds until a watch must have told of a bind, on a machine with two busy cores."""
+"""Seconds until a watch must have delivered a bind, on a machine with two busy cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Bind:
     done: float
     """When it was answered: from here on watches tell of it."""
     version: int
-    """Of the pod, which nobody has changed since."""
+    """The version of the pod, which has not been changed since."""
 
 
 def test_neither_overcommits_against_what_it_could_know(world: World, plane: ControlPlane) -> None:
@@ -151,7 +151,7 @@ def what_was_shown(done: list[Bind], created: dict[str, int], node: str) -> Show
 
 def unexcused(done: list[Bind], user: str) -> list[Bind]:
     """Binds of one scheduler that did not fit beside its own earlier ones and what was answered to the other
-    so long ago that its watch must have told."""
+    so long ago that its watch must have delivered it."""
     found = []
     for bind in done:
         if bind.user != user:
@@ -175,15 +175,15 @@ def overcommitted(done: list[Bind]) -> list[str]:
     return sorted(node for node, milli in used.items() if milli > CPU)
 
 
-def test_a_bind_of_somebody_else_that_overcommits_is_told(world: World, plane: ControlPlane) -> None:
+def test_a_bind_of_another_scheduler_that_overcommits_is_reported(world: World, plane: ControlPlane) -> None:
     """Found when the watch shows it: a metric, and an event on the pod that was one too many."""
     world.nodes("n1", cpu="1")
     process = world.moorage()
     world.pod("ours", cpu="800m")
     world.wait_bound("ours")
     world.api.create(objects.pod("theirs", scheduler="somebody-else", cpu="800m", nodeName="n1"))
-    told = eventually(lambda: world.events_of("theirs", "NodeOvercommitted"), 30, "an event tells it")
-    assert "cpu 1600 of 1000" in told[0]["note"]
+    events = eventually(lambda: world.events_of("theirs", "NodeOvercommitted"), 30, "an event tells it")
+    assert "cpu 1600 of 1000" in events[0]["note"]
     assert process.metric("moorage_overcommits_total", scraper(plane), resource="cpu") == 1
 
 

@@ -15,7 +15,7 @@ FROM_ELSEWHERE: frozenset[Right] = frozenset({*(("", "configmaps", verb) for ver
 """Rights that come with the cluster's own role extension-apiserver-authentication-reader."""
 REFUSED = ("", "secrets", "list")
 """What a plugin of test_reload asks for, which no test grants."""
-EVERYBODY = ("/version", "/api", "/apis", "/healthz", "/livez", "/readyz", "/openapi")
+OPEN_PATHS = ("/version", "/api", "/apis", "/healthz", "/livez", "/readyz", "/openapi")
 """Paths that every authenticated user may read."""
 ENOUGH_CALLS = 5000
 """Below this the suite did not run as a whole, and unused rights say nothing."""
@@ -31,7 +31,7 @@ def test_the_audit_log_equals_the_grant(shared_plane: ControlPlane) -> None:
     calls = [c for c in shared_plane.calls(ACCOUNT) if (c.code, c.right) != (403, REFUSED)]
     forbidden = sorted({call.right for call in calls if call.code == 403})
     assert not forbidden, f"forbidden: {forbidden}"
-    used = {call.right for call in calls if not call.resource.startswith(EVERYBODY)}
+    used = {call.right for call in calls if not call.resource.startswith(OPEN_PATHS)}
     extra = used - granted() - FROM_ELSEWHERE
     assert not extra, f"used but not granted by moorage manifests: {sorted(extra)}"
     if len(calls) < ENOUGH_CALLS:

@@ -1,4 +1,4 @@
-"""Old versions keep their meaning, and what has none left is told."""
+"""Old versions keep their meaning, and what has no meaning any more is reported."""
 
 from typing import Any
 
@@ -57,9 +57,9 @@ def test_a_conversion_is_noted(version):
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_bind_addresses_are_dropped_with_a_note(version):
-    told = notes(text("healthzBindAddress: 0.0.0.0:10251\nmetricsBindAddress: ''", version))
-    assert "healthzBindAddress: dropped: the insecure port is gone, use --bind-address" in told
-    assert "metricsBindAddress: dropped: the insecure port is gone, use --bind-address" in told
+    reported = notes(text("healthzBindAddress: 0.0.0.0:10251\nmetricsBindAddress: ''", version))
+    assert "healthzBindAddress: dropped: the insecure port is gone, use --bind-address" in reported
+    assert "metricsBindAddress: dropped: the insecure port is gone, use --bind-address" in reported
 
 
 def test_bind_addresses_are_unknown_later():
@@ -121,8 +121,8 @@ def test_v1beta2_profiles_agree_on_the_queue_sort_that_one_of_them_spells_out():
     ],
 )
 def test_plugins_gone_since_v1beta2_are_refused_with_their_successor(version, name):
-    (told,) = problems(plugins(f"score: {{enabled: [{{name: {name}}}]}}", version))
-    assert told.startswith(
+    (reported,) = problems(plugins(f"score: {{enabled: [{{name: {name}}}]}}", version))
+    assert reported.startswith(
         f'profiles[0].plugins.score.enabled[0]: Invalid value: "{name}": was invalid in version '
         '"kubescheduler.config.k8s.io/v1beta2" (KubeSchedulerConfiguration is version '
         f'"kubescheduler.config.k8s.io/{version}") ('
@@ -131,8 +131,8 @@ def test_plugins_gone_since_v1beta2_are_refused_with_their_successor(version, na
 
 @pytest.mark.parametrize("version", ["v1", *BETA[1:]])
 def test_disabling_what_is_not_there_is_noted(version):
-    told = notes(plugins("score: {disabled: [{name: NodeResourcesLeastAllocated}]}", version))
-    assert told[-1] == (
+    reported = notes(plugins("score: {disabled: [{name: NodeResourcesLeastAllocated}]}", version))
+    assert reported[-1] == (
         "profiles[0].plugins.score.disabled[0]: NodeResourcesLeastAllocated is not enabled by default in "
         f"{version}, so disabling it changes nothing; "
         "NodeResourcesFit took its place, with scoringStrategy.type LeastAllocated"
@@ -280,11 +280,11 @@ class TestNodeLabel:
         preferred = added.preferred_during_scheduling_ignored_during_execution
         assert [(term.weight, term.preference.match_expressions[0].key) for term in preferred] == [(1, "c"), (1, "d")]
 
-    def test_the_plugin_itself_is_gone_and_told(self):
+    def test_the_plugin_itself_is_gone_and_reported(self):
         source = self.source("filter: {enabled: [{name: NodeLabel}]}, score: {enabled: [{name: NodeLabel}]}")
         assert "NodeLabel" not in resolved(source).plugin_names
-        told = [note for note in notes(source) if "NodeLabel" in note]
-        assert told == [
+        reported = [note for note in notes(source) if "NodeLabel" in note]
+        assert reported == [
             "profiles[0].plugins.filter.enabled[0]: NodeLabel became addedAffinity of NodeAffinity",
             "profiles[0].plugins.score.enabled[0]: NodeLabel became addedAffinity of NodeAffinity, "
             "which scores with its own weight",
@@ -348,9 +348,9 @@ def test_service_affinity_has_no_equivalent():
 )
 def test_node_prefer_avoid_pods_is_dropped_with_a_note(score, path):
     source = plugins(f"score: {{{score}}}", "v1beta1")
-    told = [note for note in notes(source) if "NodePreferAvoidPods" in note]
+    reported = [note for note in notes(source) if "NodePreferAvoidPods" in note]
     text = "NodePreferAvoidPods is gone: it has no equivalent; mark the nodes with taints"
-    assert told == ([f"{path}: {text}"] if path else [])
+    assert reported == ([f"{path}: {text}"] if path else [])
     assert "NodePreferAvoidPods" not in scores(source)
 
 

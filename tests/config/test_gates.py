@@ -33,7 +33,7 @@ def test_choices_win_over_defaults():
     assert gates("DRADeviceTaints")
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(config.ConfigError) as caught:
         config.FeatureGates.parse(
             "StorageCapacityScorin=true,SchedulerQueueingHints=false,DRADeviceTaints=maybe,GangScheduling=true"

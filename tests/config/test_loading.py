@@ -241,12 +241,12 @@ def test_strict_decoding(body, problem):
         ),
     ],
 )
-def test_other_files_are_told_apart(source, problem):
-    (told,) = problems(source)
-    assert problem in told
+def test_other_files_are_recognized(source, problem):
+    (reported,) = problems(source)
+    assert problem in reported
 
 
-def test_all_mistakes_are_told_at_once_under_the_name_of_the_file():
+def test_all_mistakes_are_reported_at_once_under_the_name_of_the_file():
     body = """
     parallelism: 0
     podMaxBackoffSeconds: x
@@ -330,8 +330,8 @@ def test_apiversion_and_kind_of_outside_args_are_not_fields():
 )
 def test_mistakes_in_outside_args(body, expected):
     prefix = "profiles[0].pluginConfig[0].args"
-    told = problems(args("Outside", body), OUTSIDE)
-    assert [p.removeprefix(prefix).lstrip(".: ") for p in told] == expected
+    reported = problems(args("Outside", body), OUTSIDE)
+    assert [p.removeprefix(prefix).lstrip(".: ") for p in reported] == expected
 
 
 def test_an_enabled_outside_plugin_without_args_gets_its_defaults_or_a_problem():

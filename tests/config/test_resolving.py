@@ -13,7 +13,7 @@ from moorage.framework.points import BY_NAME
 from tests.config.builders import load, problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 
-NOBODY = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
+NO_PLUGIN = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
 
 
 def points(
@@ -123,12 +123,12 @@ def test_weights(plugins, weight):
         ),
         pytest.param(
             "multiPoint: {enabled: [{name: nobody}]}",
-            ['plugins.multiPoint.enabled[0]: PreFilterPlugin "nobody" does not exist' + NOBODY],
+            ['plugins.multiPoint.enabled[0]: PreFilterPlugin "nobody" does not exist' + NO_PLUGIN],
             id="unknown in multiPoint",
         ),
         pytest.param(
             "multiPoint: {enabled: [{name: nobody}]}, preFilter: {disabled: [{name: '*'}]}",
-            ['plugins.multiPoint.enabled[0]: FilterPlugin "nobody" does not exist' + NOBODY],
+            ['plugins.multiPoint.enabled[0]: FilterPlugin "nobody" does not exist' + NO_PLUGIN],
             id="unknown in multiPoint, first open point",
         ),
         pytest.param(
@@ -177,19 +177,19 @@ def test_weights(plugins, weight):
         pytest.param(
             "filter: {enabled: [{name: a}]}, score: {enabled: [{name: b}]}",
             [
-                'plugins.filter.enabled[0]: FilterPlugin "a" does not exist' + NOBODY,
-                'plugins.score.enabled[0]: ScorePlugin "b" does not exist' + NOBODY,
+                'plugins.filter.enabled[0]: FilterPlugin "a" does not exist' + NO_PLUGIN,
+                'plugins.score.enabled[0]: ScorePlugin "b" does not exist' + NO_PLUGIN,
             ],
             id="all at once",
         ),
     ],
 )
 def test_construction_errors(plugins, expected):
-    told = resolve_problems(profile(f"plugins: {{{plugins}}}"), with_plugins(p="permit", q="queueSort"))
-    assert told == [f"profiles[0].{problem}" for problem in expected]
+    reported = resolve_problems(profile(f"plugins: {{{plugins}}}"), with_plugins(p="permit", q="queueSort"))
+    assert reported == [f"profiles[0].{problem}" for problem in expected]
 
 
-def test_errors_of_several_profiles_are_told_together_under_the_name_of_the_file():
+def test_errors_of_several_profiles_are_reported_together_under_the_name_of_the_file():
     loaded = load(
         text("""
         profiles:
@@ -201,8 +201,8 @@ def test_errors_of_several_profiles_are_told_together_under_the_name_of_the_file
         config.resolve(loaded, IMPLEMENTS, source="f.yaml")
     assert str(caught.value).splitlines() == [
         "f.yaml: 2 problems",
-        '  profiles[0].plugins.filter.enabled[0]: FilterPlugin "p" does not exist' + NOBODY,
-        '  profiles[1].plugins.filter.enabled[0]: FilterPlugin "q" does not exist' + NOBODY,
+        '  profiles[0].plugins.filter.enabled[0]: FilterPlugin "p" does not exist' + NO_PLUGIN,
+        '  profiles[1].plugins.filter.enabled[0]: FilterPlugin "q" does not exist' + NO_PLUGIN,
     ]
 
 
@@ -219,7 +219,7 @@ def test_scores_that_could_overflow_are_refused():
 BUILT = {name: IMPLEMENTS[name] for name in ("PrioritySort", "DefaultBinder", "NodeName")}
 
 
-def test_defaults_that_are_not_built_are_left_out_and_listed():
+def test_defaults_that_are_not_built_are_omitted_and_listed():
     (resolved,) = config.resolve(load(text()), BUILT)
     assert {point: names(refs) for point, refs in resolved.points.items() if refs} == {
         "queueSort": ["PrioritySort"],
@@ -239,7 +239,7 @@ def test_defaults_that_are_not_built_can_be_refused():
 def test_a_default_that_the_user_names_must_exist():
     source = profile("plugins: {score: {enabled: [{name: TaintToleration, weight: 9}]}}")
     assert resolve_problems(source, BUILT) == [
-        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist' + NOBODY
+        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist' + NO_PLUGIN
     ]
 
 
@@ -289,14 +289,14 @@ extenders:
 """
 
 
-def test_resources_left_to_extenders_replace_those_that_a_profile_ignores():
+def test_resources_of_extenders_replace_those_that_a_profile_ignores():
     source = profile("pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [x.y/z]}}]") + EXTENDER
     (resolved,) = config.resolve(load(source), IMPLEMENTS)
     fit = resolved.plugin_args["NodeResourcesFit"]
     assert fit.ignored_resources == ("a.b/c",)  # type: ignore[attr-defined]
 
 
-def test_resources_left_to_extenders_need_the_args_of_fit():
+def test_resources_of_extenders_need_the_args_of_fit():
     source = profile("plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}") + EXTENDER
     assert resolve_problems(source, IMPLEMENTS) == [
         "profiles[0].pluginConfig: can't find NodeResourcesFitArgs in plugin config"
@@ -322,7 +322,7 @@ def test_references_to_classes_are_found():
     ["", ":", "[]", "profiles: 1", "profiles: [1, {plugins: [], pluginConfig: [x, {name: 1}]}]", b"\xff"],
     ids=["empty", "colon", "list", "number", "odd shapes", "bytes"],
 )
-def test_files_that_cannot_be_read_mention_nobody(source):
+def test_files_that_cannot_be_read_mention_no_plugin(source):
     assert config.plugin_references(source) == frozenset()
 
 

@@ -7,7 +7,7 @@ from tests.config import builders
 from tests.config.builders import DATA
 from tests.config.in_tree import DEFAULT_ORDER, with_plugins
 
-NOBODY = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
+NO_PLUGIN = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
 
 
 def load(name: str) -> config.KubeSchedulerConfiguration:
@@ -60,12 +60,12 @@ def test_custom_scores_beside_the_defaults():
     ]
 
 
-def test_custom_scores_that_nobody_offers():
+def test_custom_scores_that_no_plugin_offers():
     with pytest.raises(config.ConfigError) as caught:
         resolve("custom-score-v1beta2.yaml")
     assert [str(problem) for problem in caught.value.problems] == [
-        'profiles[0].plugins.score.enabled[0]: ScorePlugin "MyCustomPluginA" does not exist' + NOBODY,
-        'profiles[0].plugins.score.enabled[1]: ScorePlugin "MyCustomPluginB" does not exist' + NOBODY,
+        'profiles[0].plugins.score.enabled[0]: ScorePlugin "MyCustomPluginA" does not exist' + NO_PLUGIN,
+        'profiles[0].plugins.score.enabled[1]: ScorePlugin "MyCustomPluginB" does not exist' + NO_PLUGIN,
     ]
 
 

@@ -201,7 +201,7 @@ def test_accepted(body):
     load(text(body))
 
 
-def test_a_field_that_cannot_be_read_is_told_once():
+def test_a_field_that_cannot_be_read_is_reported_once():
     assert problems(profile("plugins: {score: {enabled: [{name: 1}]}}")) == [
         "profiles[0].plugins.score.enabled[0].name: expected a string, got an integer"
     ]

@@ -179,7 +179,7 @@ def test_a_quota_gives_what_is_asked_for_and_what_is_free():
         ]
 
 
-def test_a_quota_that_cannot_be_read_is_left_to_the_reason():
+def test_a_quota_that_cannot_be_read_has_no_details_but_a_reason():
     with tenants(quota("a", {"cpu": "many"})) as cluster:
         cluster.add(make_pod("p", namespace="a"))
         cluster.settle()

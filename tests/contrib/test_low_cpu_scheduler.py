@@ -180,7 +180,7 @@ def test_without_metrics_the_fallback_applies_one_interval_after_the_age_limit(w
         assert not refusal or refusal in cluster.events("after")[0].note
 
 
-def test_a_parked_pod_is_woken_when_a_node_is_measured_below_its_threshold_and_not_before():
+def test_an_unschedulable_pod_is_woken_when_a_node_is_measured_below_its_threshold_and_not_before():
     with cluster_with() as cluster:
         cluster.add(make_node("a"), make_node("b"))
         usage(cluster, a=(95, 10), b=(90, 10))

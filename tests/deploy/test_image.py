@@ -74,7 +74,7 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_command_of_the_image_has_help_and_the_others_say_that_they_are_left_out(production: Path) -> None:
+def test_every_command_of_the_image_has_help_and_the_others_say_that_they_are_missing(production: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(production), "COLUMNS": "200"}
     command = [sys.executable, "-c", HELP, str(production)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=production)

@@ -25,8 +25,8 @@ def test_the_plugin_deploys_with_the_rights_of_the_page():
     assert "SampleScheduler" in [ref.name for ref in configuration.profiles[0].points["filter"]]
     objects = manifests(configuration, text, DeployOptions(name="sample-scheduler", image="i"))
     assert [obj for obj in objects if obj["kind"] == "Deployment"]
-    told = re.findall(r"^\| ([a-z-]+|plugin-…) \|", PAGE.read_text(), re.MULTILINE)
-    assert {pack.name for pack in packs(configuration)} <= set(told)
+    listed = re.findall(r"^\| ([a-z-]+|plugin-…) \|", PAGE.read_text(), re.MULTILINE)
+    assert {pack.name for pack in packs(configuration)} <= set(listed)
 
 
 def test_the_package_is_what_moorage_new_makes():

@@ -31,8 +31,8 @@ def test_the_block_is_what_is_printed():
 
 def test_the_options_are_those_of_the_command():
     known = CliRunner().invoke(app, ["extender", "--help"], env={"COLUMNS": "200"}).output
-    told = set(re.findall(r"^\| (.*?) \|", PART, re.MULTILINE))
-    named = {option for cell in told for option in re.findall(r"`(--[a-z-]+)`", cell)}
+    cells = set(re.findall(r"^\| (.*?) \|", PART, re.MULTILINE))
+    named = {option for cell in cells for option in re.findall(r"`(--[a-z-]+)`", cell)}
     assert named == set(re.findall(r"(--[a-z-]+)", known)) - {"--help"}
 
 

@@ -27,6 +27,8 @@ RETIRED = {
 """Word → where it is refused, and what the glossary has in its place."""
 
 PACKAGES = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
+TESTS = ROOT / "tests"
+TEST_FOLDERS = sorted(path.name for path in TESTS.iterdir() if (path / "__init__.py").exists())
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 
@@ -75,6 +77,16 @@ def test_the_list_is_read():
 def test_code_has_no_retired_word(package):
     found = [line for path in sorted((SOURCE / package).rglob("*.py")) for line in in_python(path)]
     assert found == []
+
+
+@pytest.mark.parametrize("folder", TEST_FOLDERS)
+def test_tests_have_no_retired_word(folder):
+    found = [line for path in sorted((TESTS / folder).rglob("*.py")) for line in in_python(path)]
+    assert found == []
+
+
+def test_files_outside_the_folders_of_tests_have_no_retired_word():
+    assert [line for path in sorted(TESTS.glob("*.py")) for line in in_python(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -161,7 +161,7 @@ def served() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_health_is_open_to_everybody(served, path):
+def test_health_needs_no_credentials(served, path):
     assert served.ask(path) == (200, "ok")
     assert served.reviews.asked == []
 
@@ -186,7 +186,7 @@ def test_answers_of_the_api_server_are_kept_for_a_while(served):
     assert served.reviews.asked == ["TokenReview", "SubjectAccessReview"]
 
 
-def test_nobody_gets_in_while_the_api_server_cannot_be_asked(served):
+def test_no_caller_gets_in_while_the_api_server_cannot_be_asked(served):
     served.reviews.away = True
     assert served.ask("/metrics", "scraper-token")[0] == 503
     assert served.ask("/healthz") == (200, "ok")
@@ -215,7 +215,7 @@ def test_only_plain_reading_is_served(served, method, body, status):
     assert served.ask("/healthz", method=method, body=body)[0] == status
 
 
-def test_a_blocked_scheduler_is_told_as_such(served):
+def test_a_blocked_scheduler_is_reported_as_such(served):
     served.blocked = True
     assert served.ask("/moorage/v1/records?pod=a/b", "admin-token")[0] == 503
     assert served.ask("/moorage/v1/records", "admin-token")[0] == 400

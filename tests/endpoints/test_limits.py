@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
-    """(status, text); 0 where nobody answers."""
+    """Return (status, text), or the status 0 if no server answers."""
     context = ssl._create_unverified_context()
     try:
         with urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", timeout=5, context=context) as answer:

@@ -32,7 +32,7 @@ def test_assumed_pods_are_on_their_nodes(ask):
     assert ask.cluster.pod("held").spec.node_name == "", "it has not been bound"
 
 
-def test_annotations_are_left_out_unless_they_are_asked_for(ask):
+def test_annotations_are_omitted_unless_they_are_asked_for(ask):
     assert b"secret" not in gzip.decompress(b"".join(ask.snapshot()))
     assert b"secret" in gzip.decompress(b"".join(ask.snapshot(annotations=True)))
 

@@ -156,7 +156,7 @@ def test_the_lowest_priority_that_would_preempt():
     assert remedy.pod.priority == 11
 
 
-def test_a_pod_that_never_preempts_is_not_told_to_raise_its_priority():
+def test_a_pod_that_never_preempts_is_not_advised_to_raise_its_priority():
     pod = make_pod("p", cpu="4", preemption_policy="Never")
     busy = make_pod("busy", cpu="3", node="n", priority=0)
     texts = [remedy.text for remedy in ask(load([FULL], [busy, pod]), pod, remedies=10).remedies]

@@ -318,7 +318,7 @@ def test_the_table_has_every_node_with_verdicts_and_scores():
     assert [score is None for score in table["scores"]] == [False, True, True, False]
 
 
-def test_the_table_is_left_out_unless_asked_for():
+def test_the_table_is_omitted_unless_asked_for():
     pod = make_pod("p")
     answer = ask(load([make_node("a")], [pod]), pod)
     assert answer.table is None

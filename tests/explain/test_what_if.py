@@ -153,7 +153,7 @@ def test_replicas_of_a_workload_may_be_replaced(replicas, pods):
         assert tried.add([workload(replicas=2, cpu="100m")], replicas) == pods
 
 
-def test_names_that_are_taken_are_left_alone():
+def test_names_that_are_taken_are_not_used_again():
     with copy(cluster(make_pod("web-0", cpu="100m", node="n0"))) as tried:
         tried.add([workload(replicas=1, cpu="100m")])
         assert list(tried.settle().placed) == ["default/web-1"]

@@ -90,7 +90,7 @@ def test_a_verb_is_served_where_a_plugin_remains_for_it(plugins, verbs):
     assert served.warnings == ()
 
 
-def test_default_plugins_are_left_out_unless_asked_for():
+def test_default_plugins_are_omitted_unless_asked_for():
     alone, all_of_them = served_of(Filtering), served_of(Filtering, with_defaults=True)
     assert alone.plugins == ("Filtering",)
     assert {"NodeResourcesFit", "DefaultBinder", "Filtering"} <= set(all_of_them.plugins)

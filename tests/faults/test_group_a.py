@@ -14,6 +14,7 @@ import pytest
 
 from moorage.api.resources import NODES, PODS
 from moorage.client import reflector
+from moorage.client.informers import FIELD_SELECTORS, Informer
 from moorage.framework.ports import Change
 from moorage.testing import make_node, make_pod
 from tests.embedded import wire_faults as wire
@@ -287,7 +288,7 @@ def test_a14_credentials_are_refused_for_a_while(status):
 
 
 def test_a15_a_watch_that_hangs_is_begun_anew():
-    """No bytes come any more and nobody closes the connection; the server had been sending bookmarks."""
+    """No bytes come any more and the connection is not closed; the server had been sending bookmarks."""
     with a_cluster() as cluster:
         cluster.settle(130)  # two bookmarks
         cluster.spoil(wire.stall(0), **is_watch_of("nodes"))
@@ -392,7 +393,7 @@ def test_a24_recreated_under_the_same_name_in_a_gap(was_bound, streaming):
 
 @MODES
 @pytest.mark.parametrize("place", ["queued", "bound"])
-def test_a25_a_delete_that_nobody_saw(place, streaming):
+def test_a25_a_delete_that_no_watch_delivered(place, streaming):
     with a_cluster(streaming=streaming) as cluster:
         big: dict[str, Any] = {"requests": {"cpu": "100"}} if place == "queued" else {"node": "a"}
         cluster.add(make_pod("p", **big))
@@ -520,7 +521,7 @@ def test_a30_watches_that_always_fail_at_once():
     ],
     ids=["A31 page", "A31 redirect", "table", "A28 compressed"],
 )
-def test_a31_answers_of_somebody_else(effect, streaming):
+def test_a31_answers_of_another_server(effect, streaming):
     with HttpCluster(start=False, streaming=streaming) as cluster:
         cluster.add(make_node("a"), make_pod("p"))
         cluster.spoil(effect, path="/nodes", times=4)
@@ -553,10 +554,9 @@ def test_a32_compacted_while_the_watch_was_paused(streaming):
 
 def test_a33_more_events_than_the_scheduler_can_take():
     """The receiver stands still while 10,000 events arrive: what waits is bounded, the last state wins."""
-    with a_cluster() as cluster:
+    with HttpCluster(start=False) as cluster:
         informers = cluster.scheduler.informers
         held = [0]
-        informers.informers[PODS]._reflector._backlog = lambda: held[0]
         delivered = []
         inbox = cluster.scheduler.engine.inbox.post
 
@@ -564,7 +564,20 @@ def test_a33_more_events_than_the_scheduler_can_take():
             delivered.append(change)
             inbox(change)
 
-        informers.informers[PODS]._mirror._deliver = deliver
+        informers.informers[PODS] = Informer(
+            cluster.http,
+            PODS,
+            deliver,
+            clock=cluster.clock,
+            random=cluster.random,
+            field_selector=FIELD_SELECTORS[PODS],
+            use_streaming_list=True,
+            on_served=cluster.scheduler.engine.inbox.post,
+            backlog=lambda: held[0],
+        )
+        cluster.add(make_node("a"))
+        cluster.start()
+        cluster.settle(2)
         held[0] = reflector.BACKLOG + 1
         cluster.add(make_pod("busy", node="a"))
         for turn in range(10_000):

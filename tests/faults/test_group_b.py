@@ -45,7 +45,7 @@ profiles:
 
 @pytest.mark.parametrize("same", [True, False], ids=["our node", "another node"])
 def test_b1_already_assigned(same):
-    """Somebody else binds the pod while our request is under way; then ours gets a 409."""
+    """Another scheduler binds the pod while our request is under way; then ours gets a 409."""
     with HttpCluster() as cluster:
         cluster.spoil(wire.delay(request=2.0), method="POST", path="/binding")
         cluster.add(*small("a", "b"), full("p"))
@@ -151,7 +151,7 @@ def test_b6_b7_b8_an_unknown_outcome_is_settled_by_reading(effect, happened):
         cluster.check()
 
 
-def test_b6_the_place_is_kept_for_as_long_as_nobody_knows():
+def test_b6_the_place_is_kept_while_the_bind_outcome_is_unknown():
     with HttpCluster() as cluster:
         cluster.spoil(wire.lose_answer(), method="POST", path="/binding")
         cluster.spoil(wire.refuse(), method="GET", path="/pods/p", times=None)
@@ -240,7 +240,7 @@ def test_b12_the_watch_is_faster_than_the_answer():
         cluster.check()
 
 
-def test_b13_bound_by_somebody_else_while_assumed():
+def test_b13_bound_by_another_scheduler_while_assumed():
     """What we had booked is free again, and who waits for room is woken."""
     with HttpCluster(flush_after=None) as cluster:
         cluster.spoil(wire.delay(request=20.0), method="POST", path="/p/binding")
@@ -280,8 +280,8 @@ def test_b14_the_node_goes_between_decision_and_bind(change):
         cluster.settle(30)
         assert cluster.binds() == []
         assert cluster.node_of("p") == ""
-        told = 'node "a" is gone' if change == "deleted" else 'node "a" was cordoned before the pod was bound'
-        assert told in cluster.events("p")[0].note
+        message = 'node "a" is gone' if change == "deleted" else 'node "a" was cordoned before the pod was bound'
+        assert message in cluster.events("p")[0].note
         cluster.add(make_node("b"))
         cluster.settle(60)
         assert cluster.node_of("p") == "b"
@@ -299,7 +299,7 @@ def test_b14_a_pod_that_tolerates_the_cordon_is_bound_all_the_same():
 
 
 class Doorman(PermitPlugin):
-    """Lets nobody pass."""
+    """Refuses every pod."""
 
     name = "Doorman"
 
@@ -443,7 +443,7 @@ def test_b22_a_victim_that_is_gone_already_is_as_good_as_deleted():
         cluster.check()
 
 
-def test_b23_a_victim_recreated_under_its_name_is_left_alone():
+def test_b23_a_victim_recreated_under_its_name_is_not_deleted():
     with HttpCluster(flush_after=None) as cluster:
         cluster.add(*small("a"), full("victim", node="a", uid="old"))
         cluster.settle(1)

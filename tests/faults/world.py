@@ -106,8 +106,8 @@ class HttpCluster(Cluster):
         self.validate()
         counted = Counter(key for keys in self.accounted().values() for key in keys)
         assert all(count == 1 for count in counted.values()), counted
-        truth = {pod.key for pod in self.pods() if pod.spec.node_name and not pod.is_terminal}
-        assert set(counted) - set(self.assumed()) == truth
+        expected = {pod.key for pod in self.pods() if pod.spec.node_name and not pod.is_terminal}
+        assert set(counted) - set(self.assumed()) == expected
 
 
 def is_watch_of(plural: str) -> dict[str, Any]:

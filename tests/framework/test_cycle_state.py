@@ -21,12 +21,12 @@ class Counts:
         return Counts(**self.counts)
 
 
-def test_reading_what_nobody_wrote_names_the_key():
+def test_reading_what_no_plugin_wrote_names_the_key():
     with pytest.raises(StateKeyError, match=r"no entry 'Plugin\.key' in the cycle state"):
         CycleState().read("Plugin.key")
 
 
-def test_a_default_is_given_for_what_nobody_wrote_even_none():
+def test_a_default_is_given_for_what_no_plugin_wrote_even_none():
     state = CycleState()
     assert state.read("k", 7) == 7
     assert state.read("k", None) is None
@@ -115,25 +115,25 @@ steps = st.lists(
 
 @given(steps)
 def test_clones_behave_as_deep_copies(sequence):
-    """Against the plain twin: every state a dict of its own, every clone a full copy."""
+    """Against a plain model: every state is a dict, every clone is a full copy."""
     states: list[CycleState] = [CycleState()]
-    twins: list[dict[str, list[int]]] = [{}]
+    models: list[dict[str, list[int]]] = [{}]
     for which, action, key, number in sequence:
-        state, twin = states[which % len(states)], twins[which % len(states)]
+        state, model = states[which % len(states)], models[which % len(states)]
         match action:
             case "write":
                 state.write(key, [number])
-                twin[key] = [number]
+                model[key] = [number]
             case "delete":
                 state.delete(key)
-                twin.pop(key, None)
-            case "own" if key in twin:
+                model.pop(key, None)
+            case "own" if key in model:
                 state.own(key).append(number)
-                twin[key] = [*twin[key], number]
+                model[key] = [*model[key], number]
             case "clone":
                 states.append(state.clone())
-                twins.append({k: list(v) for k, v in twin.items()})
-    assert [_content(state) for state in states] == twins
+                models.append({k: list(v) for k, v in model.items()})
+    assert [_content(state) for state in states] == models
 
 
 def _content(state: CycleState) -> dict[str, Any]:

@@ -124,12 +124,12 @@ BAD_MASKS = [
 ]
 
 
-@pytest.mark.parametrize(("mask", "told"), BAD_MASKS)
-def test_a_bad_mask_is_refused_with_what_was_expected(table, mask, told):
+@pytest.mark.parametrize(("mask", "message"), BAD_MASKS)
+def test_a_bad_mask_is_refused_with_what_was_expected(table, mask, message):
     with pytest.raises(TypeError) as caught:
         table.nodes().refuse(mask, "no")
     assert "a bool array with one entry per node (3)" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("code", [pytest.param(2, id="a number"), pytest.param("Unschedulable", id="a text")])
@@ -144,9 +144,9 @@ def test_reasons_by_text_list_or_function():
     for name in "ab":
         table.set_node(make_node(name))
     nodes: Nodes = table.nodes()
-    everybody = np.ones(2, dtype=np.bool_)
-    refusals = nodes.refusals().add(everybody, "same")
-    refusals.add(everybody, ["for a", "for b"]).add(everybody, lambda i: nodes.names[i])
+    every_node = np.ones(2, dtype=np.bool_)
+    refusals = nodes.refusals().add(every_node, "same")
+    refusals.add(every_node, ["for a", "for b"]).add(every_node, lambda i: nodes.names[i])
     assert [entry.text(1) for entry in refusals.entries] == ["same", "for b", "b"]
 
 

@@ -1,4 +1,4 @@
-"""default_normalize against a plain twin of Go's int64 arithmetic."""
+"""default_normalize against a plain model of Go's int64 arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status: what an answer is, how it is told, and that a malformed one shows where it is made."""
+"""Status: what an answer is, how it is printed, and that a malformed one shows where it is made."""
 
 from __future__ import annotations
 

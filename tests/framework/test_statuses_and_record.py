@@ -39,7 +39,7 @@ def statuses_of(*verdicts: Status) -> NodeStatuses:
     return statuses
 
 
-def test_nodes_that_nobody_refused_have_success():
+def test_nodes_that_no_plugin_refused_have_success():
     statuses = statuses_of(FULL, SUCCESS)
     assert [statuses.get(name) for name in ("n1", "n2", "unknown")] == [FULL, SUCCESS, SUCCESS]
     assert list(statuses) == [("n1", FULL)]
@@ -51,7 +51,7 @@ def test_the_histogram_counts_each_reason_of_a_node():
     assert statuses.histogram() == {"full": 2, "no ports": 1, "tainted": 1}
 
 
-def test_rejectors_are_told_apart_from_those_that_answered_pending():
+def test_rejectors_are_distinguished_from_those_that_answered_pending():
     refused, pending = statuses_of(FULL, TAINTED, SOON, NAMELESS).rejectors()
     assert (sorted(refused), sorted(pending)) == (["Fit", "Taint"], ["Gang"])
 

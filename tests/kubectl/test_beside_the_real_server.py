@@ -1,4 +1,4 @@
-"""The same kubectl, the same objects, kube-apiserver and the embedded server: users see the same.
+"""One kubectl shows the same objects of kube-apiserver and of the embedded server in the same way.
 
 Needs the programs of tools/controlplane. No controllers run on either side, so nothing moves.
 """

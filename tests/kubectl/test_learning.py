@@ -60,7 +60,7 @@ def test_auth(admin):
     assert "kubernetes-admin" in admin("auth", "whoami")
 
 
-def test_a_wrong_token_is_told(admin):
+def test_a_wrong_token_is_reported(admin):
     assert "must be logged in" in admin.refused("get", "pods", "--token=wrong")
 
 

@@ -116,13 +116,13 @@ def test_service_monitor_finds_the_service():
 
 
 @pytest.mark.parametrize("space", ["kube-system", "default"])
-def test_namespaces_of_the_cluster_are_left_alone(space):
+def test_namespaces_of_the_cluster_are_not_created(space):
     objects = made(DeployOptions(image="i", namespace=space))
     assert not [o for o in objects if o["kind"] == "Namespace"]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (DeployOptions(name="Not-A-Name", image="i"), "--name 'Not-A-Name'"),
         (DeployOptions(name="n" * 41, image="i"), "at most 40"),
@@ -132,16 +132,16 @@ def test_namespaces_of_the_cluster_are_left_alone(space):
         (DeployOptions(image="i", replicas=0), "--replicas 0"),
     ],
 )
-def test_refused_options(options, told):
-    with pytest.raises(DeployError, match=told):
+def test_refused_options(options, message):
+    with pytest.raises(DeployError, match=message):
         made(options, default_config("x"))
 
 
 def test_warnings():
     options = DeployOptions(image="i")
     assert warnings(configure(default_config("mine"), discover=False), options) == []
-    told = warnings(configure(default_config("default-scheduler"), discover=False), options)
-    assert "only in place of kube-scheduler" in told[0]
+    message = warnings(configure(default_config("default-scheduler"), discover=False), options)
+    assert "only in place of kube-scheduler" in message[0]
     text = default_config("x") + "leaderElection: {leaderElect: false}\n"
     assert "leader election is off" in warnings(configure(text, discover=False), options)[0]
 

@@ -56,7 +56,7 @@ def test_the_default_profile():
     }
 
 
-def test_never_what_nobody_should_have():
+def test_never_what_no_scheduler_should_have():
     granted = set().union(*(pack.rights() for pack in packs(configure(EMPTY, discover=False))))
     resources = {resource for _, resource, _ in granted}
     assert not resources & {"*", "secrets", "configmaps", "pods/exec", "nodes/proxy", "bindings"}
@@ -74,7 +74,7 @@ def test_a_disabled_plugin_leaves_no_right_behind(plugin, pack):
     assert pack not in by_name(configure(profile(disabled=[{"name": plugin}]), discover=False))
 
 
-def test_without_pod_affinity_nobody_reads_namespaces():
+def test_without_pod_affinity_no_plugin_reads_namespaces():
     found = by_name(configure(profile(disabled=[{"name": "InterPodAffinity"}]), discover=False))
     assert not [right for right in found["base"].rights() if right[1] == "namespaces"]
 

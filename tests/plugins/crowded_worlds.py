@@ -44,12 +44,12 @@ terms = st.fixed_dictionaries(
     {"labelSelector": selectors, "topologyKey": keys},
     optional={"namespaces": st.lists(spaces, max_size=2), "namespaceSelector": selectors},
 )
-wishes = st.fixed_dictionaries({"weight": st.integers(1, 3), "podAffinityTerm": terms})
+preferences = st.fixed_dictionaries({"weight": st.integers(1, 3), "podAffinityTerm": terms})
 both = st.fixed_dictionaries(
     {},
     optional={
         "requiredDuringSchedulingIgnoredDuringExecution": st.lists(terms, max_size=2),
-        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(wishes, max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(preferences, max_size=2),
     },
 )
 affinities = st.fixed_dictionaries({}, optional={"podAffinity": both, "podAntiAffinity": both})

@@ -77,7 +77,7 @@ class Asked:
         return self.raw_scores()
 
     def raw_scores(self) -> dict[str, int]:
-        """The same without PreScore, as in a profile that switches it off."""
+        """Return the scores without PreScore, as in a profile that switches it off."""
         nodes = self.world.nodes
         one_by_one = {node.name: int(self.plugin.score(self.state, self.pod, node)) for node in nodes}
         assert self._scored(nodes) == one_by_one

@@ -116,12 +116,12 @@ def plain_scores(
     for other in pods:
         node = by_name[other.spec.node_name]
         for sign in (1, -1):
-            for wish in preferred(pod, sign < 0):
-                if of_incoming(wish.pod_affinity_term, pod, other, spaces):
-                    add(wish.pod_affinity_term, sign * wish.weight, node)
-            for wish in preferred(other, sign < 0):
-                if of_running(wish.pod_affinity_term, other, pod, spaces):
-                    add(wish.pod_affinity_term, sign * wish.weight, node)
+            for preference in preferred(pod, sign < 0):
+                if of_incoming(preference.pod_affinity_term, pod, other, spaces):
+                    add(preference.pod_affinity_term, sign * preference.weight, node)
+            for preference in preferred(other, sign < 0):
+                if of_running(preference.pod_affinity_term, other, pod, spaces):
+                    add(preference.pod_affinity_term, sign * preference.weight, node)
         for term in required(other, False):
             if hard > 0 and of_running(term, other, pod, spaces):
                 add(term, hard, node)

@@ -340,9 +340,9 @@ def test_expressions_of_the_added_affinity(requirement, problem):
         f"[{{weight: 1, preference: {{matchExpressions: [{requirement}]}}}}]}}",
     )
     for source in (required, preferred):
-        (told,) = problems(source)
-        assert problem in told
-        assert "DuringSchedulingIgnoredDuringExecution" in told
+        (reported,) = problems(source)
+        assert problem in reported
+        assert "DuringSchedulingIgnoredDuringExecution" in reported
 
 
 def test_fields_of_the_added_affinity():
@@ -351,8 +351,8 @@ def test_fields_of_the_added_affinity():
         "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
         "{nodeSelectorTerms: [{matchFields: [{key: metadata.uid, operator: Gt}]}]}}",
     )
-    told = [problem.partition("matchFields[0].")[2] for problem in problems(source)]
-    assert told == [
+    reported = [problem.partition("matchFields[0].")[2] for problem in problems(source)]
+    assert reported == [
         'key: Unsupported value: "metadata.uid": supported values: "metadata.name" (did you mean "metadata.name"?)',
         'operator: Unsupported value: "Gt": supported values: "In", "NotIn"',
         "values: Invalid value: []: must have one element",

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: the change that a pod makes to a node; all forms against a plain twin."""
+"""NodeResourcesBalancedAllocation: the change that a pod makes to a node; all forms against a plain model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_configured_resources(resources, expected):
     assert score(make_pod("a", cpu="4"), args=args, cpu="4") == expected
 
 
-# The plain twin
+# The plain model
 
 Amounts = dict[str, int]
 names = ("cpu", "memory", DISK, GPU)
@@ -122,7 +122,7 @@ def plain_score(asks: dict[str, int], used: dict[str, int], offered: dict[str, i
     st.lists(st.tuples(amounts, amounts), min_size=1, max_size=4),
     st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True),
 )
-def test_all_forms_agree_with_the_plain_twin(asks, nodes, chosen):
+def test_all_forms_agree_with_the_plain_model(asks, nodes, chosen):
     made, running, expected = [], [], {}
     for index, (offered, used) in enumerate(nodes):
         name = f"n{index}"

@@ -1,5 +1,5 @@
 """SchedulingGates, PrioritySort, NodeUnschedulable, NodeName, TaintToleration, DefaultBinder: refusals as
-kube-scheduler words them, hints as tables, scores against a plain twin."""
+kube-scheduler words them, hints as tables, scores against a plain model."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def plain_scores(rows: list[list[Taint]], given: list[Toleration]) -> list[int]:
 
 
 @given(st.lists(st.lists(taints, max_size=4), min_size=1, max_size=8), st.lists(tolerations, max_size=4))
-def test_taint_toleration_filters_and_scores_as_its_plain_twin(rows, given_):
+def test_taint_toleration_filters_and_scores_as_its_plain_model(rows, given_):
     plugin, state = TaintToleration({}, HANDLE), CycleState()
     table = table_of(*(make_node(f"n{i}", taints=row) for i, row in enumerate(rows)))
     nodes, incoming = table.nodes(), make_pod("p", tolerations=given_)

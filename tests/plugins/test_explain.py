@@ -278,7 +278,7 @@ def bound(name: str, volume: str = "v", **options: Any) -> list[Any]:
     return [claim, make_pv(volume, claim=claim, **options)]
 
 
-def test_volume_limits_give_what_a_driver_has_left():
+def test_volume_limits_give_the_remaining_volumes_of_a_driver():
     running = make_pod("p", node="n", claims=["c1"])
     objects = [*bound("c1", "v1", driver="d"), *bound("c2", "v2", driver="d"), *bound("c3", "v3", driver="d")]
     pod = make_pod("in", claims=["c1", "c2", "c3"])

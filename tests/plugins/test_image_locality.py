@@ -1,4 +1,4 @@
-"""ImageLocality: sizes, spread, names, image volumes; the vector form against a plain twin."""
+"""ImageLocality: sizes, spread, names, image volumes; the vector form against a plain model."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def plain_score(images: list[str], node: dict[str, int], nodes: list[dict[str, i
     st.lists(st.sampled_from(["a:1", "b:1", "d:1"]), min_size=1, max_size=3),
     st.lists(st.sampled_from(["a:1", "c:1"]), max_size=2),
 )
-def test_all_forms_agree_with_the_plain_twin(nodes, containers, volumes):
+def test_all_forms_agree_with_the_plain_model(nodes, containers, volumes):
     pod = make_pod(
         "p",
         containers=[make_container(f"c{i}", image=image) for i, image in enumerate(containers)],

@@ -1,4 +1,4 @@
-"""NodeAffinity: selectors, terms, fields, wishes, added affinity, hints; all forms against a plain twin."""
+"""NodeAffinity: selectors, terms, fields, preferences, added affinity, hints; all forms against a plain model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def affinity(required: Any = None, preferred: Any = None) -> Json:
         found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
     if preferred is not None:
         found["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": weight, "preference": wish} for weight, wish in preferred
+            {"weight": weight, "preference": preference} for weight, preference in preferred
         ]
     return found
 
@@ -129,7 +129,7 @@ def test_the_profiles_own_affinity_is_checked_first():
     assert refused == {"bare": ENFORCED, "blue": POD}
 
 
-def test_wishes_add_up_and_the_profiles_too():
+def test_preferences_add_up_and_the_profiles_too():
     pod = pod_with(affinity(preferred=[(2, term(RED)), (3, term(expression("size", "Gt", "1")))]))
     args = {"addedAffinity": affinity(preferred=[(10, term(expression("color", "Exists")))])}
     assert ask(PLUGIN, pod, NODES).scores() == {"red": 5, "blue": 3, "bare": 0}
@@ -137,16 +137,16 @@ def test_wishes_add_up_and_the_profiles_too():
     assert ask(PLUGIN, pod_with(), NODES, args=args).scores() == {"red": 10, "blue": 10, "bare": 0}
 
 
-def test_a_pod_without_wishes_is_not_scored():
+def test_a_pod_without_preferences_is_not_scored():
     assert ask(PLUGIN, pod_with(node_selector={"color": "red"}), NODES).scores() is None
 
 
-def test_wishes_without_weight_or_expressions_earn_nothing():
+def test_preferences_without_weight_or_expressions_score_nothing():
     pod = pod_with(affinity(preferred=[(0, term(RED)), (5, term())]))
     assert ask(PLUGIN, pod, NODES).scores() == dict.fromkeys(NAMES, 0)
 
 
-def test_an_unreadable_wish_is_an_error():
+def test_an_unreadable_preference_is_an_error():
     asked = ask(PLUGIN, pod_with(), NODES)
     pod = pod_with(affinity(preferred=[(1, term(UNREADABLE))]))
     assert asked.plugin.pre_score(asked.state, pod, asked.world.nodes).code is Code.ERROR
@@ -159,7 +159,7 @@ def test_verdicts_and_scores_without_pre_filter_and_pre_score():
     assert asked.raw_scores() == {"red": 7, "blue": 0, "bare": 0}
 
 
-# The plain twin
+# The plain model
 
 keys = st.sampled_from(["color", "size", "none"])
 values = st.sampled_from(["red", "blue", "1", "2", "3"])
@@ -207,8 +207,8 @@ def plain_term(wanted: Json, name: str, labels: dict[str, str]) -> bool:
     st.lists(st.tuples(st.integers(0, 9), terms), max_size=3),
     st.lists(terms, max_size=1),
 )
-def test_all_forms_agree_with_the_plain_twin(nodes, required, selector, wishes, added):
-    pod = pod_with(affinity(required, wishes), node_selector=selector)
+def test_all_forms_agree_with_the_plain_model(nodes, required, selector, preferences, added):
+    pod = pod_with(affinity(required, preferences), node_selector=selector)
     made = [make_node(f"n{i}", labels=own) for i, own in enumerate(nodes)]
     args = {"addedAffinity": affinity(added)} if added and plain_valid(added) else None
     expected, scores = {}, {}
@@ -221,11 +221,11 @@ def test_all_forms_agree_with_the_plain_twin(nodes, required, selector, wishes, 
             expected[node.name] = ENFORCED
         elif not fits:
             expected[node.name] = POD
-        scores[node.name] = sum(w for w, wanted in wishes if w and plain_term(wanted, node.name, own))
+        scores[node.name] = sum(w for w, wanted in preferences if w and plain_term(wanted, node.name, own))
     asked = ask(PLUGIN, pod, made, args=args)
     if not isinstance(asked.pre, Status) or asked.pre.is_success:
         assert asked.refused() == expected
-    assert asked.scores() == (scores if wishes else None)
+    assert asked.scores() == (scores if preferences else None)
 
 
 def plain_valid(added: list[Json]) -> bool:

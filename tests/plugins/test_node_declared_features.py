@@ -58,7 +58,7 @@ features = st.lists(st.sampled_from([RESTART_ALL_CONTAINERS, HOST_NETWORK_USERNS
 
 
 @given(st.booleans(), st.booleans(), st.lists(features, min_size=1, max_size=4))
-def test_all_forms_agree_with_the_plain_twin(restarts, namespaced, declared):
+def test_all_forms_agree_with_the_plain_model(restarts, namespaced, declared):
     spec: dict[str, Any] = {"host_network": True, "host_users": False} if namespaced else {}
     pod = make_pod("a", containers=[RESTARTING if restarts else RULED], **spec)
     wanted = [RESTART_ALL_CONTAINERS] * restarts + [HOST_NETWORK_USERNS] * namespaced

@@ -1,4 +1,4 @@
-"""NodePorts: who clashes with whom, sidecars, hints; all forms against a plain twin."""
+"""NodePorts: which ports conflict, sidecars, hints; all forms against a plain model."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def plain_clash(mine, theirs) -> bool:
 
 
 @given(st.lists(ports, min_size=1, max_size=3), st.lists(st.lists(ports, max_size=3), max_size=4))
-def test_all_forms_agree_with_the_plain_twin(mine, others):
+def test_all_forms_agree_with_the_plain_model(mine, others):
     nodes = [make_node(f"n{index}") for index in range(len(others) + 1)]
     pods = [make_pod(f"p{index}", node=f"n{index}", ports=theirs) for index, theirs in enumerate(others)]
     refused = ask("NodePorts", make_pod("a", ports=mine), nodes, pods).refused()

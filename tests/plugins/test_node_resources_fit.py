@@ -1,4 +1,4 @@
-"""NodeResourcesFit: room, reasons and codes, the three strategies, hints; all forms against a plain twin."""
+"""NodeResourcesFit: free resources, reasons and codes, strategies, hints; all forms against a plain model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def fit(pod: Pod, *pods: Pod, args: Any = None, **node: Any) -> Any:
         pytest.param({"cpu": "9Ei"}, {"cpu": "9Ei"}, None, id="absurd amounts do not overflow"),
     ],
 )
-def test_room_on_an_empty_node(asked, node, verdict):
+def test_free_resources_of_an_empty_node(asked, node, verdict):
     assert fit(make_pod("a", **asked), **node) == verdict
 
 
@@ -171,7 +171,7 @@ def test_a_falling_line_is_cut_towards_zero():
     assert (table[0], table[1], table[69], table[70], table[100]) == (100, 99, 2, 0, 0)
 
 
-# The plain twin: upstream's rules as obvious loops over plain numbers.
+# The plain model: upstream's rules as obvious loops over plain numbers.
 
 Amounts = dict[str, int]
 names = ("cpu", "memory", GPU)
@@ -197,8 +197,8 @@ def plain_points(block: Any, requested: int, capacity: int) -> int:
         if used <= at:
             if index == 0:
                 return score
-            left, low = points[index - 1]
-            return low + math.trunc((score - low) * (used - left) / (at - left))
+            before, low = points[index - 1]
+            return low + math.trunc((score - low) * (used - before) / (at - before))
     return points[-1][1]
 
 
@@ -247,7 +247,7 @@ def nonzero(load: Amounts, name: str) -> int:
     st.lists(st.tuples(amounts, st.integers(0, 4), st.lists(amounts, max_size=3)), min_size=1, max_size=4),
     strategies,
 )
-def test_all_forms_agree_with_the_plain_twin(asks, nodes, args):
+def test_all_forms_agree_with_the_plain_model(asks, nodes, args):
     made, running, verdicts, scores = [], [], {}, {}
     mine = in_numbers(asks)
     for index, (offered, places, loads) in enumerate(nodes):

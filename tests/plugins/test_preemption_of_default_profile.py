@@ -99,15 +99,15 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_
     turns = np.array([rng.random() < 0.5 for _ in range(trial.victims.size)])
     away = trial.reprieve(turns, ~turns)
     for number, (name, pods) in enumerate(victims.items()):
-        twin = NodeTrial(session.trial(pod, state), name, list(pods))
+        single = NodeTrial(session.trial(pod, state), name, list(pods))
         assert (verdicts[number].code, verdicts[number].reasons, verdicts[number].plugin) == (
-            twin.status.code,
-            twin.status.reasons,
-            twin.status.plugin,
+            single.status.code,
+            single.status.reasons,
+            single.status.plugin,
         )
         start = int(trial.victims.offsets[number])
         order = [n for n in range(len(pods)) if turns[start + n]]
         order += [n for n in range(len(pods)) if not turns[start + n]]
-        gone = [n for n in order if not twin.fits_beside(n)] if twin.status.is_success else []
+        gone = [n for n in order if not single.fits_beside(n)] if single.status.is_success else []
         assert [n for n in range(len(pods)) if away[start + n]] == sorted(gone)
     engine.cache.validate()

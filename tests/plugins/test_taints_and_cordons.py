@@ -1,4 +1,4 @@
-"""TaintToleration, NodeUnschedulable and NodeName: all forms against plain twins, and their hints."""
+"""TaintToleration, NodeUnschedulable and NodeName: all forms against plain models, and their hints."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plain_untolerated(tolerations, written: str, effects: tuple[str, ...]) -> bo
 
 
 @given(st.lists(taints, min_size=1, max_size=4), tolerations)
-def test_taint_toleration_agrees_with_the_plain_twin(nodes, tolerations):
+def test_taint_toleration_agrees_with_the_plain_model(nodes, tolerations):
     made = [make_node(f"n{i}", taints=own) for i, own in enumerate(nodes)]
     asked = ask("TaintToleration", make_pod("p", tolerations=tolerations), made)
     hard, soft = ("NoSchedule", "NoExecute"), ("PreferNoSchedule",)

@@ -1,4 +1,4 @@
-"""VolumeBinding without time: PreFilter, Filter and its reasons, scores, hints; a plain twin of Filter."""
+"""VolumeBinding without time: PreFilter, Filter and its reasons, scores, hints; a plain model of Filter."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_each_node_shows_the_first_bound_claim_that_fails():
     assert refused(asked) == dict.fromkeys("abc", (GONE,))
 
 
-def test_bound_and_unbound_claims_are_told_together():
+def test_bound_and_unbound_claims_are_reported_together():
     claim = make_pvc("bound", volume="v")
     volume = make_pv("v", claim=claim, nodes={"disk": ["ssd"]})
     asked = ask_pod(claim, volume, waiting_claim(), WAITING, claims=["bound", "claim"])
@@ -335,7 +335,7 @@ def test_provisioning_needs_storage(objects, fits):
     assert refused(asked) == {name: (NO_SPACE,) for name in "abc" if name not in fits}
 
 
-def test_first_claim_that_cannot_be_provisioned_is_told():
+def test_first_claim_that_cannot_be_provisioned_is_reported():
     full = make_pvc("full", storage_class="dynamic", size="1Gi")
     never = waiting_claim("never", size="2Gi")
     asked = ask_pod(full, never, DYNAMIC, WAITING, driver(), claims=["never", "full"])

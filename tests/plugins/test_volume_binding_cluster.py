@@ -145,7 +145,7 @@ def test_conflict_on_write_rolls_everything_back_and_is_tried_again(start):
     cluster.validate()
 
 
-def test_a_volume_that_somebody_else_took_meanwhile_is_not_taken_twice(start):
+def test_a_volume_that_another_claim_took_meanwhile_is_not_taken_twice(start):
     """The write is refused because the volume is not the version that was judged."""
     cluster, controller = start(static("v1"), waiting(), waiting("rival"))
     cluster.faults.add(Fault(faults.delay(1.0), verb="patch", resource=PERSISTENT_VOLUMES, times=1))

@@ -92,7 +92,7 @@ def test_missing_claim_is_refused_at_once():
     assert asked.pre.reasons == ('persistentvolumeclaim "claim" not found',)
 
 
-def test_claim_for_one_pod_is_refused_on_all_nodes_while_somebody_uses_it():
+def test_claim_for_one_pod_is_refused_on_all_nodes_while_another_pod_uses_it():
     user = make_pod("user", node="a", claims=["claim"])
     nodes = [make_node("a"), make_node("b")]
     asked = ask(PLUGIN, make_pod(claims=["claim"]), *nodes, user, one_pod_claim())
@@ -106,7 +106,7 @@ def test_a_user_on_a_node_that_is_gone_does_not_count():
     assert ask(PLUGIN, make_pod(claims=["claim"]), make_node("a"), user, one_pod_claim()).skipped
 
 
-def test_the_disk_is_told_before_the_claim():
+def test_the_disk_is_reported_before_the_claim():
     user = make_pod("user", node="a", claims=["claim"], volumes=[gce()])
     pod = make_pod(claims=["claim"], volumes=[gce()])
     asked = ask(PLUGIN, pod, make_node("a"), make_node("b"), user, one_pod_claim())

@@ -1,4 +1,4 @@
-"""A queue with a clock that stands still and plugins that do as they are told."""
+"""A queue with a clock that stands still and plugins with prepared answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START = 1000.0
 
 
 class FakeClock:
-    """Time that moves when told to."""
+    """Time that moves when the test moves it."""
 
     def __init__(self) -> None:
         self.time = START
@@ -46,7 +46,7 @@ class FakeClock:
 
 
 class Hint:
-    """A queueing hint that answers what it is told and remembers whom it was asked about."""
+    """A queueing hint with a prepared answer, which remembers the pods it was asked about."""
 
     def __init__(self, answer: QueueingHint | Exception | Callable[..., QueueingHint]) -> None:
         self.answer = answer
@@ -202,7 +202,7 @@ def a_pod(
 
 
 def changed(pod: Pod, version: str = "2", **fields: Any) -> Pod:
-    """The same pod a little later: `labels` go to the metadata, `nominated` to the status, the rest to the
+    """Return a later version of the pod: `labels` go to the metadata, `nominated` to the status, the rest to the
     spec."""
     metadata = msgspec.structs.replace(pod.metadata, resource_version=version, labels=fields.pop("labels", pod.labels))
     status = msgspec.structs.replace(pod.status, nominated_node_name=fields.pop("nominated", pod.nominated_node_name))

@@ -148,7 +148,7 @@ def test_a_pod_does_not_wake_itself_by_giving_up_its_nomination(world):
 
 @pytest.mark.parametrize(("bound_to", "place"), [("n1", "unschedulable"), ("n2", "backoff")])
 def test_a_nominated_pod_frees_space_only_if_it_was_bound_elsewhere(world, bound_to, place):
-    """k/k#134859: bound by somebody else, its nomination held space that nobody was told of."""
+    """k/k#134859: after another scheduler had bound the pod, its nomination still held space."""
     world.register(Fit=[on(POD_ALL, yes())])
     nominated, waiting = a_pod("nominated", nominated="n1"), a_pod("waiting")
     world.refuse(nominated, "Other")

@@ -95,7 +95,7 @@ def test_the_end_of_one_attempt_does_not_take_events_from_another(world, order):
     assert world.queue.pending.inflight_events() == {}
 
 
-def test_only_events_that_somebody_registered_are_kept(world):
+def test_only_events_that_a_plugin_registered_are_kept(world):
     world.register(Fit=[on(NODE_ADD)])
     world.popped(a_pod("p"))
     for event in (NODE_ADD, NODE_LABEL, UNSCHEDULED_POD_ADD, NODE_ADD):
@@ -128,7 +128,7 @@ def test_done_may_come_twice_and_for_unknown_pods(world):
 
 
 @pytest.mark.parametrize("plugins", [[], ["Fit"]], ids=["after an error", "after a refusal"])
-def test_a_pod_that_returns_after_done_backs_off_because_nobody_knows_what_it_missed(world, plugins):
+def test_a_pod_that_returns_after_done_backs_off_because_it_may_have_missed_events(world, plugins):
     pod = a_pod("p")
     info = world.popped(pod)
     world.queue.done(info.uid)

@@ -1,4 +1,4 @@
-"""Random lives of pods against a naive model: nobody is lost, in two places, or not woken."""
+"""Random lives of pods against a naive model: no pod is lost, in two places, or not woken."""
 
 from __future__ import annotations
 

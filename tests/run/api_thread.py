@@ -70,13 +70,8 @@ class ApiThread:
         asyncio.run_coroutine_threadsafe(run(), self._loop).result(60)
 
     def cut(self) -> None:
-        """Breaks every connection off."""
-
-        def abort() -> None:
-            for connection in list(self._server.reserve()._state.connections):
-                connection.transport.abort()
-
-        self.do(abort)
+        """Abort every connection."""
+        self.do(self._server.reserve().abort_connections)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         data = json.dumps(body).encode() if body is not None else None

@@ -83,9 +83,9 @@ class Replica:
         """As SIGKILL: whatever is on its way may arrive, nothing more is sent and nothing is released."""
         self.fence.close()
         self.client.faults = None
-        for task in [*self.tasks, *self.scheduler._tasks]:
+        for task in [*self.tasks, *self.scheduler.tasks]:
             task.cancel()
-        await asyncio.gather(*self.tasks, *self.scheduler._tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, *self.scheduler.tasks, return_exceptions=True)
         await self.scheduler.engine.tasks.stop()
         await self.scheduler.engine.bindings.stop()
         await self.scheduler.engine.binding.drain(0.0)

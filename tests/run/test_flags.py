@@ -47,7 +47,7 @@ def test_values_after_an_equals_sign_or_as_the_next_word(args):
 @pytest.mark.parametrize(
     ("word", "on"), [("--leader-elect", True), ("--leader-elect=false", False), ("--leader-elect=T", True)]
 )
-def test_a_truth_value_takes_its_own_only_after_an_equals_sign(word, on):
+def test_a_boolean_flag_takes_its_value_only_after_an_equals_sign(word, on):
     assert parse([word]).boolean("leader-elect") is on
     with pytest.raises(FlagError, match='Unexpected argument "false"'):
         parse(["--leader-elect", "false"])
@@ -80,13 +80,13 @@ def test_lists_may_be_repeated():
         (["--emulated-version=1.35"], "is not supported: only the behaviour of 1.36"),
     ],
 )
-def test_mistakes_are_told_with_the_way_out(args, text):
+def test_mistakes_are_reported_with_a_remedy(args, text):
     with pytest.raises(FlagError) as caught:
         parse(args)
     assert text in str(caught.value)
 
 
-def test_all_mistakes_are_told_together():
+def test_all_mistakes_are_reported_together():
     with pytest.raises(FlagError) as caught:
         parse(["--a", "--b", "--secure-port=x"])
     assert len(str(caught.value).splitlines()) == 3

@@ -34,7 +34,7 @@ def in_time(calls, fence_deadline):
     return all(call.time < fence_deadline for call in calls)
 
 
-def test_only_the_leader_schedules_and_the_follower_is_warm():
+def test_only_the_leader_schedules_and_the_standby_is_warm():
     async def story(world: World):
         world.add(*make_nodes(3), *make_pods(20, cpu="100m"))
         first = world.replica()
@@ -97,7 +97,7 @@ def test_c2_frozen_for_a_minute_and_not_one_write_afterwards():
         first = world.replica()
         await world.until(lambda: first.led_at is not None)
         for task in first.tasks:
-            task.cancel()  # frozen: nobody renews, nobody notices
+            task.cancel()  # frozen: the lease is not renewed, and the replica does not notice
         await world.clock.sleep(60)
         sent = len(first.faults.calls)
         world.add(make_pod("late"), make_pod("huge", cpu="100"))
@@ -171,7 +171,7 @@ def test_c8_two_of_one_name_without_election_bind_each_pod_once():
         play(story, seed)
 
 
-def test_c9_a_foreign_bind_counts_at_once_and_an_overcommit_is_told():
+def test_c9_a_foreign_bind_counts_at_once_and_an_overcommit_is_reported():
     async def story(world: World):
         world.add(make_node("a", cpu="1"))
         replica = world.replica(elects=False)
@@ -260,7 +260,7 @@ def test_c11_a_process_killed_with_waiting_pods_is_rebuilt_from_the_api_alone():
 
 
 def test_c11_a_nomination_by_preemption_outlives_the_process_that_made_it():
-    """Killed when the victim was told to go. The room beside it is nobody's but the nominated pod's, although
+    """Killed after the victim was deleted. Its resources are reserved for the nominated pod, although
     the successor comes to a rival of the same priority first."""
 
     async def story(world: World):

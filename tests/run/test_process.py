@@ -168,14 +168,14 @@ def test_two_replicas_take_over_from_each_other(api, tmp_path):
 
 
 class ApiFolder(ApiThread):
-    """The same server, with another folder for files."""
+    """The server of another ApiThread, with another folder for files."""
 
     def __init__(self, api: ApiThread, folder: Path) -> None:
         folder.mkdir()
         self.folder, self.kubeconfig, self.url, self.token = folder, api.kubeconfig, api.url, api.token
 
 
-def test_a_wrong_kubeconfig_is_told_in_one_line(api, tmp_path):
+def test_a_wrong_kubeconfig_is_reported_in_one_line(api, tmp_path):
     with Running(api, NO_PORT, f"--kubeconfig={tmp_path}/nowhere") as run:
         assert run.process.wait(30) == 1
         assert "no such file" in run.text()

@@ -23,6 +23,7 @@ from moorage.api.resources import PODS
 from moorage.app.clock import SystemClock
 from moorage.app.reloading import Reloader
 from moorage.app.scheduler import Scheduler
+from moorage.client.http_client import HttpClient
 from moorage.framework import Plugin
 from moorage.runtime.profile import Profile
 from moorage.testing import make_pod
@@ -93,21 +94,33 @@ def test_run_takes_files_and_sighup_and_shows_what_is_wrong_in_configz(api):
 RELOADS, RATE, NODES = 200, 500, 200
 
 
+class CountingCluster(EmbeddedCluster):
+    """A cluster whose clients count how often they bind each pod."""
+
+    def __init__(self, plan: ClusterPlan) -> None:
+        super().__init__(plan)
+        self.binds: Counter[str] = Counter()
+
+    def connect(self) -> HttpClient:
+        client = super().connect()
+        bind = client.bind
+
+        async def counted(name: str, namespace: str, uid: str, node: str) -> None:
+            await bind(name, namespace, uid, node)
+            self.binds[name] += 1
+
+        client.bind = counted  # type: ignore[method-assign]
+        return client
+
+
 class Load:
     """Pods at a steady rate, and how often each was bound."""
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
+    def __init__(self, cluster: CountingCluster) -> None:
         self.client = cluster.connect()
         self.made = 0
         self.over = False
-        self.binds: Counter[str] = Counter()
-        assert cluster._host is not None
-        self._bind = cluster._host.client.bind
-        cluster._host.client.bind = self._counted  # type: ignore[method-assign]
-
-    async def _counted(self, name: str, namespace: str, uid: str, node: str) -> None:
-        await self._bind(name, namespace, uid, node)
-        self.binds[name] += 1
+        self.binds = cluster.binds
 
     async def run(self) -> None:
         began = time.monotonic()
@@ -161,7 +174,8 @@ def test_200_reloads_under_load_lose_no_pod_bind_none_twice_and_leave_nothing(tm
             kubeconfig=tmp_path / "kubeconfig",
             plugin_folders=(str(tmp_path),),
         )
-        async with EmbeddedCluster(dataclasses.replace(plan, source=None)) as cluster:
+        cluster = CountingCluster(dataclasses.replace(plan, source=None))
+        async with cluster:
             scheduler, load = cluster.scheduler, Load(cluster)
             assert scheduler is not None
             others = WeakSet(replaced(scheduler, WeakSet()))
@@ -191,9 +205,9 @@ def test_200_reloads_under_load_lose_no_pod_bind_none_twice_and_leave_nothing(tm
             assert slowest < 2.0
             deadline = time.monotonic() + 60
             # A generation ends when the last pod that it has placed is bound, a little after the reload.
-            while left := replaced(scheduler, others):
-                assert time.monotonic() < deadline, [gc.get_referrers(profile) for profile in left]
-                del left
+            while remaining := replaced(scheduler, others):
+                assert time.monotonic() < deadline, [gc.get_referrers(profile) for profile in remaining]
+                del remaining
                 await asyncio.sleep(0.5)
             assert len([cls for cls in Plugin.__subclasses__() if cls.__name__ == "UnderTest"]) <= 2
 

@@ -130,10 +130,10 @@ def _alike(pod: Pod, other: Pod) -> bool:
     return other.labels.get("app") == pod.labels["app"]
 
 
-class RoomAsked(Headroom):
-    """The same without saying how much room there is, nor what it reads."""
+class HeadroomAsked(Headroom):
+    """A Headroom that declares neither the headroom nor what it reads."""
 
-    name = "RoomAsked"
+    name = "HeadroomAsked"
 
     def headroom(self, state, pod, nodes):
         return None
@@ -192,15 +192,15 @@ profiles:
 CONFIGURATIONS: dict[str, Configuration] = {}
 
 
-def configuration(room: type[Headroom]) -> Configuration:
+def configuration(headroom: type[Headroom]) -> Configuration:
     """Made once per room: building one takes longer than a scene."""
-    if room.name not in CONFIGURATIONS:
-        CONFIGURATIONS[room.name] = make_configuration(room)
-    return CONFIGURATIONS[room.name]
+    if headroom.name not in CONFIGURATIONS:
+        CONFIGURATIONS[headroom.name] = make_configuration(headroom)
+    return CONFIGURATIONS[headroom.name]
 
 
-def make_configuration(room: type[Headroom]) -> Configuration:
-    plugins: list[type[Plugin]] = [East, PortLabels, room, Apart]
+def make_configuration(headroom: type[Headroom]) -> Configuration:
+    plugins: list[type[Plugin]] = [East, PortLabels, headroom, Apart]
     names = ["PrioritySort", *(p.name for p in plugins), "DefaultPreemption", "DefaultBinder"]
     listed = ", ".join(f"{{name: {name}}}" for name in names)
     return configure(CONFIG % listed, plugins=plugins, discover=False)
@@ -209,8 +209,8 @@ def make_configuration(room: type[Headroom]) -> Configuration:
 class World:
     """The scene in a real engine, with PreFilter and Filter done for the incoming pod."""
 
-    def __init__(self, scene: Scene, room: type[Headroom] = Headroom) -> None:
-        made = configuration(room)
+    def __init__(self, scene: Scene, headroom: type[Headroom] = Headroom) -> None:
+        made = configuration(headroom)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)
         for resource, objects in (
@@ -296,7 +296,7 @@ class Plain:
         return "", [other.name for other in lower if other in gone], violations
 
     def _violating(self, pods: list[Pod]) -> list[Pod]:
-        left = {budget.name: budget.status.disruptions_allowed for budget in self.budgets}
+        remaining = {budget.name: budget.status.disruptions_allowed for budget in self.budgets}
         found = []
         for pod in pods:
             hit = False
@@ -304,8 +304,8 @@ class Plain:
                 wanted = budget.spec.selector.match_labels
                 matches = wanted and all(pod.labels.get(key) == value for key, value in wanted.items())
                 if matches and pod.name not in budget.status.disrupted_pods:
-                    left[budget.name] -= 1
-                    hit = hit or left[budget.name] < 0
+                    remaining[budget.name] -= 1
+                    hit = hit or remaining[budget.name] < 0
             if hit:
                 found.append(pod)
         return found
@@ -326,5 +326,5 @@ class Plain:
 
     def message(self, refusals: dict[str, str]) -> str:
         counts = Counter(refusals.values())
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-        return f"preemption: 0/{len(refusals)} nodes are available: {told}."
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+        return f"preemption: 0/{len(refusals)} nodes are available: {reasons}."

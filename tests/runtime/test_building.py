@@ -59,7 +59,7 @@ def plugin_of_built(text: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         pytest.param("{limit: many}", "limit", id="a wrong type"),
         pytest.param("{limmit: 5}", "limmit", id="an unknown field"),
@@ -67,8 +67,8 @@ def plugin_of_built(text: str) -> Any:
         pytest.param("[]", "args", id="no mapping"),
     ],
 )
-def test_bad_args_are_a_config_error_that_names_the_field(text, told):
-    with pytest.raises(ConfigError, match=told):
+def test_bad_args_are_a_config_error_that_names_the_field(text, message):
+    with pytest.raises(ConfigError, match=message):
         built(args(text), [WithArgs])
 
 
@@ -78,7 +78,7 @@ def test_without_an_args_type_a_plain_mapping_is_handed_on():
     assert built(config("keeps"), [Keeps]).engine.profiles["default-scheduler"].plugins["keeps"].args == {}
 
 
-def test_all_constructors_that_fail_are_told_at_once():
+def test_all_constructors_that_fail_are_reported_at_once():
     def failing(mine: str) -> type[Keeps]:
         class Fails(Keeps):
             name = mine

@@ -20,7 +20,7 @@ FULL = Status.unschedulable("full").by("room")
 CROWDED = Status.unschedulable("too many in the cluster").by("few")
 
 
-class Room(VectorFilterPlugin):
+class FreeCpu(VectorFilterPlugin):
     """By columns: at most as many cpus as the node has."""
 
     name = "room"
@@ -66,7 +66,7 @@ def running(name: str, node: str, app: str = "y", **options: Any) -> Any:
 
 @pytest.fixture
 def cluster():
-    with cluster_with(Room, Few) as cluster:
+    with cluster_with(FreeCpu, Few) as cluster:
         cluster.add(*NODES, running("r1", "b"), running("r2", "c", app="x"))
         cluster.settle()
         yield cluster
@@ -151,7 +151,7 @@ def test_the_state_of_a_cycle_is_used_on_a_clone(cluster):
     assert state.read("few") == {"one", "two"}
 
 
-def test_a_skipped_pre_filter_is_left_out_of_add_pod_and_filter():
+def test_a_skipped_pre_filter_is_not_asked_by_add_pod_and_filter():
     class Skips(Few):
         name = "few"
 
@@ -208,7 +208,7 @@ def test_nominated_pods_of_at_least_equal_priority_count(cluster, theirs, mine, 
         nominator.forget("rival")
 
 
-def test_failing_add_pod_is_told_by_the_trial(cluster):
+def test_failing_add_pod_is_reported_by_the_trial(cluster):
     class Breaks(Few):
         name = "few"
 
@@ -238,7 +238,7 @@ def test_nodes_that_pre_filter_leaves_out_do_not_fit():
         def pre_filter(self, state, pod, nodes):
             return PreFilterResult(frozenset({"b"}))
 
-    with cluster_with(OnlyB, Room) as cluster:
+    with cluster_with(OnlyB, FreeCpu) as cluster:
         cluster.add(*NODES)
         cluster.settle()
         trial = handle_of(cluster, "only-b").dry_run().trial(NEW)
@@ -263,7 +263,7 @@ def test_whatever_is_tried_nothing_outside_changes_and_answers_equal_a_real_clus
     rng = random.Random(seed)
     pods = [make_pod(f"x{i}", cpu=1, labels={"app": rng.choice("xy")}, uid=f"x{i}") for i in range(6)]
     cpus = {"a": 2, "b": 1, "c": 3}
-    with cluster_with(Room, Few) as cluster:
+    with cluster_with(FreeCpu, Few) as cluster:
         cluster.add(*NODES, running("r1", "b", uid="r1"), running("r2", "c", app="x", uid="r2"))
         cluster.settle()
         before = snapshot(cluster)

@@ -1,4 +1,4 @@
-"""The same rule written for one node and for all nodes gives the same answers, whichever form is asked."""
+"""A rule written for one node and for all nodes gives the same answers, whichever form is asked."""
 
 from __future__ import annotations
 
@@ -177,15 +177,15 @@ BAD_SCORES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "kind", "told"), BAD_SCORES)
-def test_a_scalar_score_that_is_none_names_its_node(value, kind, told):
+@pytest.mark.parametrize(("value", "kind", "message"), BAD_SCORES)
+def test_a_scalar_score_that_is_none_names_its_node(value, kind, message):
     class Bad(ScorePlugin):
         name = "bad"
 
         def score(self, state, pod, node):
             return value if node.name == "n1" else 1
 
-    with pytest.raises(NodeFailure, match=told) as caught:
+    with pytest.raises(NodeFailure, match=message) as caught:
         scores(Bad({}, HANDLE), table_of([1, 1, 1]).nodes())
     assert caught.value.node == "n1"
     assert isinstance(caught.value.__cause__, kind)
@@ -206,15 +206,15 @@ BAD_ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize(("array", "kind", "told"), BAD_ARRAYS)
-def test_a_bad_array_of_scores_is_refused(array, kind, told):
+@pytest.mark.parametrize(("array", "kind", "message"), BAD_ARRAYS)
+def test_a_bad_array_of_scores_is_refused(array, kind, message):
     class Bad(VectorScorePlugin):
         name = "bad"
 
         def score_nodes(self, state, pod, nodes):
             return array
 
-    with pytest.raises(kind, match=told) as caught:
+    with pytest.raises(kind, match=message) as caught:
         scores(Bad({}, HANDLE), table_of([1, 1, 1]).nodes())
     if isinstance(caught.value, NodeFailure):
         assert caught.value.node == "n1"
@@ -230,13 +230,13 @@ BAD_NORMALIZED = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "kind", "told"), BAD_NORMALIZED)
-def test_a_bad_normalisation_is_refused(answer, kind, told):
+@pytest.mark.parametrize(("answer", "kind", "message"), BAD_NORMALIZED)
+def test_a_bad_normalisation_is_refused(answer, kind, message):
     class Bad(Normalizing):
         def normalize_scores(self, state, pod, scores):
             return answer
 
-    with pytest.raises(kind, match=told) as caught:
+    with pytest.raises(kind, match=message) as caught:
         ScoreStep(Bad({}, HANDLE), 1).normalize_nodes(STATE, POD, np.array([1, 2]), table_of([1, 1]).nodes())
     if isinstance(caught.value, NodeFailure):
         assert caught.value.node == "n1"

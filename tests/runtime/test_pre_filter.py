@@ -1,4 +1,4 @@
-"""Several PreFilter plugins: who is asked, which answer is told, and which nodes are left."""
+"""Several PreFilter plugins: which are asked, which answer is reported, and which nodes remain."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_who_may_preempt(spec, victim, refusal, expected):
 
 
 class Webhook:
-    """An extender that answers as it is told."""
+    """An extender with prepared answers."""
 
     weight, filters, prioritizes, binds, preempts = 1, False, False, False, True
 
@@ -245,9 +245,9 @@ def answer(scene):
     world = World(scene)
 
     async def ask():
-        told = await maybe_await(world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses))
+        answer = await maybe_await(world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses))
         await world.engine.tasks.stop()
-        return told
+        return answer
 
     return asyncio.run(ask())
 
@@ -256,7 +256,7 @@ FULL = [{"node": i, "cpu": 4, "priority": 0, "at": i} for i in range(3)]
 NODES = [{"zone": "x", "side": side, "cpu": 4} for side in ("east", "west", "west")]
 
 
-def test_nodes_beyond_help_are_told_and_the_nomination_is_cleared():
+def test_nodes_beyond_help_are_reported_and_the_nomination_is_cleared():
     result, status = answer(Scene(NODES, FULL, {"cpu": 5, "priority": 9}))
     assert (result.nominated_node, status.code) == ("", Code.UNSCHEDULABLE)
     assert status.message == "preemption: 0/3 nodes are available: 3 no room."
@@ -293,9 +293,9 @@ def test_a_policy_of_its_own_decides_who_goes_and_where():
     preemption = world.profile.plugins["DefaultPreemption"].handle.preemption(Spares())
 
     async def ask():
-        told = await preemption.preempt(world.state, world.pod, world.statuses)
+        answer = await preemption.preempt(world.state, world.pod, world.statuses)
         await world.engine.tasks.stop()
-        return told
+        return answer
 
     result, _ = asyncio.run(ask())
     assert (result.nominated_node, [v.name for v in result.victims]) == ("n1", ["p1"])

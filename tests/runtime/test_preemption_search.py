@@ -17,7 +17,7 @@ from moorage.runtime.dry_run import NodeTrial, Session
 from moorage.runtime.preemption.budgets import ClusterBudgets
 from moorage.runtime.preemption.search import NOT_HELPFUL, CandidateSearch
 from moorage.testing.builders import make_pdb
-from tests.runtime.preemption_world import Headroom, Plain, RoomAsked, Scene, World
+from tests.runtime.preemption_world import Headroom, HeadroomAsked, Plain, Scene, World
 
 node_specs = st.fixed_dictionaries(
     {"zone": st.sampled_from("xy"), "side": st.sampled_from(["east", "west"]), "cpu": st.integers(2, 8)}
@@ -72,8 +72,8 @@ def found_by(world, budgets):
 def test_victims_on_every_node_are_those_of_a_plain_search(scene):
     plain = Plain(scene)
     expected = {}
-    for room in (Headroom, RoomAsked):
-        world = World(scene, room)
+    for headroom in (Headroom, HeadroomAsked):
+        world = World(scene, headroom)
         names, found = found_by(world, scene.budgets)
         got = {c.node_name: ([pod.name for pod in c.victims], c.pdb_violations) for c in found.candidates}
         expected = {name: plain.victims(name) for name in names}
@@ -97,8 +97,8 @@ def test_the_node_and_the_message_are_those_of_a_plain_search(scene):
     expected = {name: plain.victims(name) for name in helped}
     candidates = {name: (v, n) for name, (why, v, n) in expected.items() if not why}
     if not candidates:
-        told = {name: expected[name][0] if name in expected else NOT_HELPFUL for name in plain.nodes}
-        assert (status.message, result.nominated_node) == (plain.message(told), "")
+        refusals = {name: expected[name][0] if name in expected else NOT_HELPFUL for name in plain.nodes}
+        assert (status.message, result.nominated_node) == (plain.message(refusals), "")
     else:
         assert result.nominated_node in plain.choice(candidates)
         assert [pod.name for pod in result.victims] == candidates[result.nominated_node][0]
@@ -118,17 +118,17 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(scene, rng):
     turns = np.array([rng.random() < 0.5 for _ in range(trial.victims.size)])
     away = trial.reprieve(turns, ~turns)
     for number, (name, pods) in enumerate(victims.items()):
-        twin = NodeTrial(session.trial(world.pod, world.state), name, list(pods))
-        assert told(verdicts[number]) == told(twin.status)
-        assert (number in trial.fitting.tolist()) == twin.status.is_success
+        single = NodeTrial(session.trial(world.pod, world.state), name, list(pods))
+        assert summary(verdicts[number]) == summary(single.status)
+        assert (number in trial.fitting.tolist()) == single.status.is_success
         start = int(trial.victims.offsets[number])
-        mine = range(len(pods)) if twin.status.is_success else ()
-        first = [n for n in mine if turns[start + n] and not twin.fits_beside(n)]
-        second = [n for n in mine if not turns[start + n] and not twin.fits_beside(n)]
+        mine = range(len(pods)) if single.status.is_success else ()
+        first = [n for n in mine if turns[start + n] and not single.fits_beside(n)]
+        second = [n for n in mine if not turns[start + n] and not single.fits_beside(n)]
         assert [n for n in range(len(pods)) if away[start + n]] == sorted(first + second)
 
 
-def told(status):
+def summary(status):
     return status.code, status.reasons, status.plugin
 
 

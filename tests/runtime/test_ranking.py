@@ -1,4 +1,4 @@
-"""The best nodes: highest total first, among equals the first in snapshot order, against a plain twin."""
+"""The best nodes: highest total first, among equals the first in snapshot order, against a plain model."""
 
 from __future__ import annotations
 

@@ -178,12 +178,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("cls", "told"), MISTAKES)
-def test_a_wrong_class_is_refused_with_all_that_is_wrong(cls, told):
+@pytest.mark.parametrize(("cls", "message"), MISTAKES)
+def test_a_wrong_class_is_refused_with_all_that_is_wrong(cls, message):
     with pytest.raises(PluginError) as caught:
         Registry().add(cls, source="here")
     assert "here" in str(caught.value)
-    for part in told:
+    for part in message:
         assert part in str(caught.value)
 
 
@@ -318,13 +318,13 @@ REFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("reference", "told"), REFERENCES)
-def test_a_reference_that_fails_says_why(package, reference, told):
+@pytest.mark.parametrize(("reference", "message"), REFERENCES)
+def test_a_reference_that_fails_says_why(package, reference, message):
     write(package, "outside_plugins.py", PLUGIN)
     write(package, "outside_broken.py", "1 / 0")
     with pytest.raises(PluginError) as caught:
         Registry().follow(reference)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert reference in str(caught.value)
 
 
@@ -375,29 +375,29 @@ def broken(package):
     return lambda entry: install(package, f"{entry}\noutside = outside_plugins:Outside")
 
 
-@pytest.mark.parametrize(("entry", "told"), BROKEN)
-def test_a_broken_entry_point_is_set_aside_with_a_warning_and_the_others_are_used(broken, caplog, entry, told):
+@pytest.mark.parametrize(("entry", "message"), BROKEN)
+def test_a_broken_entry_point_is_set_aside_with_a_warning_and_the_others_are_used(broken, caplog, entry, message):
     broken(entry)
     registry = Registry()
     with caplog.at_level(logging.WARNING):
         registry.discover()
     assert list(registry) == ["outside"]
     assert f"entry point {entry}" in registry.broken["x"]
-    assert told in registry.broken["x"]
+    assert message in registry.broken["x"]
     [record] = caplog.records
     assert record.message == "An installed plugin cannot be used"
     assert registry.broken["x"] in str(vars(record))
 
 
-@pytest.mark.parametrize(("entry", "told"), BROKEN)
-def test_a_broken_entry_point_is_an_error_where_a_configuration_names_it(broken, entry, told):
+@pytest.mark.parametrize(("entry", "message"), BROKEN)
+def test_a_broken_entry_point_is_an_error_where_a_configuration_names_it(broken, entry, message):
     broken(entry)
     assert configure().profiles
     with pytest.raises(ConfigError) as caught:
         configure(config("x"))
     assert 'PreFilterPlugin "x" does not exist' in str(caught.value)
     assert f"entry point {entry}" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_name_that_an_installed_package_takes_from_another_plugin_is_an_error_at_once(package):

@@ -44,7 +44,7 @@ def decided(*acts: Any, timeouts: dict[str, float] | None = None, wait: float = 
         loop.close()
 
 
-def told(outcome: Any) -> tuple[str, str, str]:
+def summary(outcome: Any) -> tuple[str, str, str]:
     return (outcome.code.label, outcome.plugin, outcome.message)
 
 
@@ -82,7 +82,7 @@ OUTCOMES = [
 
 @pytest.mark.parametrize(("acts", "expected"), OUTCOMES)
 def test_the_first_decision_wins(acts, expected):
-    assert told(decided(*acts)) == expected
+    assert summary(decided(*acts)) == expected
 
 
 def test_pending_plugins_are_those_that_have_not_allowed():

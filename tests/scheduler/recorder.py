@@ -1,4 +1,4 @@
-"""A plugin that implements every extension point, notes each call, and answers as it is told."""
+"""A plugin that implements every extension point, notes each call, and gives prepared answers."""
 
 from __future__ import annotations
 

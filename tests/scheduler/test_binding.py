@@ -166,7 +166,7 @@ def test_a_waiting_pod_proceeds_when_it_is_allowed(moorage_cluster):
     assert waiting(cluster) == {}
 
 
-def test_a_waiting_pod_can_be_rejected_and_its_room_wakes_others(moorage_cluster):
+def test_a_waiting_pod_can_be_rejected_and_its_resources_wake_others(moorage_cluster):
     cluster = moorage_cluster(config=with_plugin("doorman"), plugins=[Doorman])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()

@@ -1,4 +1,4 @@
-"""The same seed gives the same decisions, whatever Python's hash seed is."""
+"""Runs with equal seeds make equal decisions, whatever Python's hash seed is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def story(seed: int) -> list[str]:
     try:
         world.live(120)
         world.heal()
-        told = [
+        lines = [
             f"{r.sequence} {r.pod} {r.uid} attempt {r.attempt} at {r.started:.6f}: {r.result} {r.node} "
             f"{r.message!r} woken by {r.woken_by}/{r.woken_hint}"
             for r in world.cluster.scheduler.records
         ]
-        told += [f"{call.time:.6f} {call.verb} {call.resource} {call.key}" for call in world.cluster.faults.calls]
+        lines += [f"{call.time:.6f} {call.verb} {call.resource} {call.key}" for call in world.cluster.faults.calls]
         events = [f"{e.reason} {e.regarding.name}: {e.note}" for e in world.cluster.events()]
-        return told + events + sorted(f"{pod} on {node}" for pod, node in world.cluster.bound().items())
+        return lines + events + sorted(f"{pod} on {node}" for pod, node in world.cluster.bound().items())
     finally:
         world.cluster.close()
 

@@ -21,7 +21,7 @@ DOWN = ExtenderError("the extender is down")
 
 
 class Fake:
-    """An extender that answers as it is told and notes what it was asked. A verb without answer is off."""
+    """An extender with prepared answers, which notes what it was asked. A verb without answer is off."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def cluster_of(*extenders: Fake, **options: Any) -> ExtendedCluster:
     return ExtendedCluster(*extenders, **{"config": PLAIN, "flush_after": None, **options})
 
 
-def test_a_filter_narrows_the_nodes_and_the_next_sees_what_is_left():
+def test_a_filter_narrows_the_nodes_and_the_next_sees_the_remaining_ones():
     first = Fake(filter=lambda names: [n for n in names if n != "a"])
     second = Fake("second", filter=lambda names: [n for n in names if n != "b"])
     with cluster_of(first, second) as cluster:
@@ -110,7 +110,7 @@ def test_ignorable_extenders_are_asked_last_whatever_the_order():
     assert order == ["w", "v", "x", "z"]
 
 
-def test_nobody_is_asked_about_no_node():
+def test_no_extender_is_asked_about_an_empty_list_of_nodes():
     class No(FilterPlugin):
         name = "never"
 
@@ -209,7 +209,7 @@ def test_a_node_that_was_not_asked_about_is_an_error(name):
         assert notes(cluster, "p") == [expected]
 
 
-def test_an_ignorable_extender_that_invents_nodes_is_left_out():
+def test_an_ignorable_extender_that_invents_nodes_is_ignored():
     lying = Fake("lying", filter=lambda names: ["c", "unknown"], ignorable=True)
     with cluster_of(lying) as cluster:
         cluster.add(*THREE, make_pod("p"))

@@ -8,7 +8,7 @@ from moorage.testing import make_node, make_pod
 from moorage.testing.volumes import make_pvc, make_storage_class
 
 
-def told(moorage_cluster, *objects, pod):
+def message_of(moorage_cluster, *objects, pod):
     """What the pod's last FailedScheduling event and its condition say."""
     cluster = moorage_cluster(flush_after=None)
     cluster.add(*objects)
@@ -25,7 +25,7 @@ def nodes(count, **options):
     return [make_node(f"n{i}", **options) for i in range(count)]
 
 
-NOBODY = [
+REFUSED = [
     pytest.param(
         [make_node("t", taints=["dedicated=gpu:NoSchedule"]), *nodes(2, cpu="4")],
         [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=10) for i in range(2)],
@@ -80,15 +80,15 @@ NOBODY = [
 ]
 
 
-@pytest.mark.parametrize(("cluster", "pods", "pod", "expected"), NOBODY)
-def test_what_a_refused_pod_is_told(moorage_cluster, cluster, pods, pod, expected):
-    assert told(moorage_cluster, *cluster, *pods, pod=pod) == expected
+@pytest.mark.parametrize(("cluster", "pods", "pod", "expected"), REFUSED)
+def test_messages_of_refused_pods(moorage_cluster, cluster, pods, pod, expected):
+    assert message_of(moorage_cluster, *cluster, *pods, pod=pod) == expected
 
 
 def test_a_pod_that_pre_filter_refuses_for_good_finds_no_claims_state(moorage_cluster):
     claim = make_pvc("data", storage_class="standard")
     pod = make_pod("p", claims=["data"])
-    message = told(moorage_cluster, *nodes(3), make_storage_class("standard"), claim, pod=pod)
+    message = message_of(moorage_cluster, *nodes(3), make_storage_class("standard"), claim, pod=pod)
     assert message == ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
 
 
@@ -107,4 +107,4 @@ def test_while_victims_terminate(moorage_cluster):
 
 
 def test_an_empty_cluster(moorage_cluster):
-    assert told(moorage_cluster, pod=make_pod("p")) == "no nodes available to schedule pods"
+    assert message_of(moorage_cluster, pod=make_pod("p")) == "no nodes available to schedule pods"

@@ -238,7 +238,7 @@ def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
 
 
 def test_rows_are_those_of_kube_scheduler():
-    """Plugins have their evaluations from the start, those that refuse nobody any more stay at 0, what never
+    """Plugins have their evaluations from the start, those that refuse no pod any more stay at 0, what never
     happened has no histogram, and bounds are written as Go writes them."""
     with Measured() as cluster:
         cluster.add(make_node("a"), make_pod("p", node_selector={"disk": "ssd"}))

@@ -103,24 +103,24 @@ def nonsense_at_points():
             yield pytest.param(point, *case.values, id=f"{case.id}-{point}")
 
 
-@pytest.mark.parametrize(("point", "answer", "told"), list(nonsense_at_points()))
-def test_nonsense_at_a_point_fails_that_attempt_only(point, answer, told):
+@pytest.mark.parametrize(("point", "answer", "message"), list(nonsense_at_points()))
+def test_nonsense_at_a_point_fails_that_attempt_only(point, answer, message):
     if point == "NormalizeScore" and answer is False:
-        told = "got False"
+        message = "got False"
     note = fail_once(point, answer)
     assert note.startswith(prefix(point))
-    assert told in note
+    assert message in note
     assert '"witness"' in note
     assert 'pod "default/p"' in note
     if point in (*OF_NODES, *OF_THE_CHOSEN):
         assert 'node "a"' in note
 
 
-@pytest.mark.parametrize(("answer", "told"), [n for n in NONSENSE if "Cancelled" not in str(n.id)])
-def test_nonsense_at_post_filter_is_told_behind_the_refusals(answer, told):
+@pytest.mark.parametrize(("answer", "message"), [n for n in NONSENSE if "Cancelled" not in str(n.id)])
+def test_nonsense_at_post_filter_is_reported_after_the_refusals(answer, message):
     note = fail_once("PostFilter", answer, REFUSES)
     assert note.startswith('0/2 nodes are available: 2 full. running PostFilter plugin "witness": ')
-    assert told in note
+    assert message in note
     assert 'pod "default/p"' in note
 
 
@@ -155,11 +155,11 @@ SCORES = [
 
 
 @pytest.mark.parametrize("point", ["Score", "NormalizeScore"])
-@pytest.mark.parametrize(("score", "told"), SCORES)
-def test_a_bad_score_names_plugin_pod_and_node(point, score, told):
+@pytest.mark.parametrize(("score", "message"), SCORES)
+def test_a_bad_score_names_plugin_pod_and_node(point, score, message):
     answer = {"a": 1, "b": score} if point == "NormalizeScore" else score
     note = fail_once(point, answer)
-    assert told in note
+    assert message in note
     assert 'plugin "witness"' in note
     assert "default/p" in note
     assert f'node "{"b" if point == "NormalizeScore" else "a"}"' in note
@@ -195,8 +195,8 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), VECTORS)
-def test_nonsense_of_a_vector_filter(answer, told):
+@pytest.mark.parametrize(("answer", "message"), VECTORS)
+def test_nonsense_of_a_vector_filter(answer, message):
     class Mine(VectorFilterPlugin):
         name = "mine"
 
@@ -205,7 +205,7 @@ def test_nonsense_of_a_vector_filter(answer, told):
 
     note = note_of(Mine)
     assert note.startswith('running "mine" filter plugin: ')
-    assert told in note
+    assert message in note
 
 
 @pytest.mark.parametrize("array", [np.ones(3), np.array([1.0, np.nan]), [1, 2], np.array([1, 101]), None], ids=str)
@@ -361,8 +361,8 @@ REGISTERED = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), REGISTERED)
-def test_bad_registrations_are_an_error_at_start_that_names_the_plugin(answer, told):
+@pytest.mark.parametrize(("answer", "message"), REGISTERED)
+def test_bad_registrations_are_an_error_at_start_that_names_the_plugin(answer, message):
     class Mine(FilterPlugin):
         name = "mine"
 
@@ -379,10 +379,10 @@ def test_bad_registrations_are_an_error_at_start_that_names_the_plugin(answer, t
     assert 'profile "default-scheduler"' in str(caught.value)
     assert '"mine"' in str(caught.value)
     assert "events_to_register" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_failing_pre_flight_of_a_waiting_pod_leaves_nobody_waiting():
+def test_a_failing_pre_flight_of_a_waiting_pod_leaves_no_pod_waiting():
     fail_once("PreBindPreFlight", BOOM, None)
     plugin = witness({"Permit": Status.wait(timeout=600), "PreBindPreFlight": lazily(BOOM)})
     with Cluster(config=ONLY_WITNESS, plugins=[plugin]) as cluster:

@@ -65,7 +65,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_lower_ones(moorage_cluster):
     cluster.validate()
 
 
-def test_the_victim_is_told_why_and_the_preemptor_waits_nominated_until_it_is_gone(moorage_cluster):
+def test_the_victim_gets_an_event_and_the_preemptor_waits_nominated_until_it_is_gone(moorage_cluster):
     cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
     low = cluster.pod("low")
     assert low.is_terminating
@@ -125,7 +125,7 @@ def test_a_budget_yields_when_nothing_else_helps(moorage_cluster):
     assert cluster.node_of("high") == "a"
 
 
-def test_a_victim_recreated_under_its_name_is_left_alone(moorage_cluster):
+def test_a_victim_recreated_under_its_name_is_not_deleted(moorage_cluster):
     cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, effect=faults.delay(2), times=1))
     cluster.add(preemptor())
@@ -211,7 +211,7 @@ def test_a_slow_answer_does_not_hold_the_preemptor_back_when_the_victim_is_gone(
 
 
 class Hold(PermitPlugin):
-    """Pods named wait* wait until they are told otherwise."""
+    """Pods named wait* wait until they are allowed or rejected."""
 
     name = "Hold"
 
@@ -251,8 +251,10 @@ def test_a_victim_on_its_way_is_stopped_in_memory(moorage_cluster, plugin, name)
     assert cluster.node_of(name) == "", "it is pending again, not deleted"
     uid = cluster.pod("high").uid
     assert notes(cluster, name, "Preempted") == [f"Preempted by pod {uid} on node a (in kube-scheduler memory)."]
-    told = notes(cluster, name, "FailedScheduling")[0]
-    assert told == {"waiting": "waiting on permit for pod: preempted", "slow": "preempted by DefaultPreemption"}[name]
+    message = notes(cluster, name, "FailedScheduling")[0]
+    assert (
+        message == {"waiting": "waiting on permit for pod: preempted", "slow": "preempted by DefaultPreemption"}[name]
+    )
     cluster.settle(30)
     cluster.validate()
 
@@ -356,7 +358,7 @@ def test_whatever_the_order_of_events_the_preemptor_is_placed(moorage_cluster, s
 
 
 class NeverReady(PreBindPlugin):
-    """Fails at once, so that the node which was announced has to be taken back before anybody sees it."""
+    """Fails at once, so that the node which was announced has to be taken back before another part sees it."""
 
     name = "NeverReady"
 

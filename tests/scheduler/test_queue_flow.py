@@ -139,7 +139,7 @@ def test_only_those_whom_a_new_node_helps_are_tried_again():
 
 
 def test_events_during_an_attempt_are_not_missed():
-    """The node gets its label while the pod waits on Permit; the refusal that follows must not park it."""
+    """The node gets its label while the pod waits on Permit; the refusal that follows must not hide the event."""
     answers = [Status.wait(timeout=1)]
 
     class Door(PermitPlugin):
@@ -162,35 +162,35 @@ def test_events_during_an_attempt_are_not_missed():
 
 def test_pods_to_activate_are_tried_when_the_attempt_has_succeeded():
     class Friend(ReservePlugin):
-        """Reserving for `leader` wants `follower` in the active queue."""
+        """Reserving for `leader` wants `activated` in the active queue."""
 
         name = "friend"
 
         def reserve(self, state, pod, node_name):
             if pod.name == "leader":
-                state.to_activate["default/follower"] = follower[0]
+                state.to_activate["default/activated"] = activated[0]
                 ready.append(True)
 
     class Stubborn(FilterPlugin):
         name = "stubborn"
 
         def filter(self, state, pod, node):
-            return Status.unschedulable("not yet") if pod.name == "follower" and not ready else None
+            return Status.unschedulable("not yet") if pod.name == "activated" and not ready else None
 
         def events_to_register(self):
             return []
 
     ready: list[bool] = []
-    follower: list[Any] = []
+    activated: list[Any] = []
     with Cluster(config=config("friend", "stubborn"), plugins=[Friend, Stubborn], flush_after=None) as cluster:
-        cluster.add(make_node("a"), make_pod("follower"))
+        cluster.add(make_node("a"), make_pod("activated"))
         cluster.settle(3600)
-        follower.append(the_pod(cluster, "follower"))
-        assert place(cluster, "follower") == "unschedulable", "no event ever wakes it"
+        activated.append(the_pod(cluster, "activated"))
+        assert place(cluster, "activated") == "unschedulable", "no event ever wakes it"
         cluster.add(make_pod("leader"))
         cluster.settle(0.1)
         assert cluster.pending() == []
-        assert cluster.record("follower").woken_by == "ForceActivate"
+        assert cluster.record("activated").woken_by == "ForceActivate"
 
 
 def test_a_plugin_activates_pods_through_its_handle():
@@ -212,7 +212,7 @@ def test_a_plugin_activates_pods_through_its_handle():
         assert cluster.node_of("p") == "a"
 
 
-def test_profiles_live_side_by_side_and_strangers_are_left_alone():
+def test_profiles_live_side_by_side_and_pods_of_other_schedulers_are_not_touched():
     plugin = wants()
     text = config("wants", profiles=["one", "two"])
     with Cluster(config=text, plugins=[plugin], flush_after=None) as cluster:
@@ -305,7 +305,7 @@ def test_a_node_that_goes_while_a_pod_waits_for_it_is_not_bound_to():
         cluster.validate()
 
 
-def test_a_malformed_pod_disturbs_nobody():
+def test_a_malformed_pod_disturbs_no_other_pod():
     with Cluster(config=config(), flush_after=None) as cluster:
         cluster.add(make_node("a"))
         raw = {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}}

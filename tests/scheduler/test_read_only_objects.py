@@ -86,5 +86,5 @@ def test_a_copy_of_an_object_is_made_in_the_usual_ways() -> None:
     assert pod.labels == {"app": "web"}
 
 
-def test_what_is_empty_is_left_out_of_json() -> None:
+def test_empty_fields_are_omitted_from_json() -> None:
     assert decoding.to_builtins(make_pod("p", labels={}))["metadata"].keys().isdisjoint(("labels", "annotations"))

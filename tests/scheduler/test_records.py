@@ -142,7 +142,7 @@ def test_an_unknown_pod_has_no_record(missing):
     assert ring.of(missing) == []
 
 
-def test_twins_share_what_they_saw_until_a_node_is_full():
+def test_pods_of_one_template_share_what_they_saw_until_a_node_is_full():
     with Cluster() as cluster:
         cluster.add(make_nodes(8, pods=3), *(make_pod(f"p{i:02}", cpu="100m") for i in range(24)))
         cluster.settle()

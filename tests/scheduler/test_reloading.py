@@ -260,7 +260,7 @@ def registered(cluster: Cluster) -> tuple[int, ...]:
     engine = cluster.scheduler.engine
     observers = engine.cache.table.observers
     keys = sum(len(entry.index_keys) for entry in engine.cache.pods())
-    watchers = len(engine.stores[CONFIG_MAPS]._watchers)
+    watchers = len(engine.stores[CONFIG_MAPS].watchers)
     return len(observers.all), len(observers.of_nodes), watchers, keys, len(engine.tasks)
 
 

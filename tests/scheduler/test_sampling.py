@@ -1,4 +1,4 @@
-"""percentageOfNodesToScore: the compatible mode against a plain twin that walks node by node."""
+"""percentageOfNodesToScore: the compatible mode against a plain model that walks node by node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.scheduler.kit import config
 
 
 @dataclass
-class Twin:
+class SamplingModel:
     """kube-scheduler's search with one worker (`findNodesThatPassFilters`), statement by statement."""
 
     percentage: int
@@ -74,7 +74,7 @@ def picky() -> type[Picky]:
 def run(count: int, percentage: int, attempts: int, seed: int, restricted: float, density: float) -> None:
     print(f"seed {seed}")
     rng = random.Random(seed)
-    plugin, twin = picky(), Twin(percentage)
+    plugin, model = picky(), SamplingModel(percentage)
     nodes = [make_node(f"n{i:03}", zone=f"z{rng.randrange(3)}") for i in range(count)]
     text = config("picky", extra=f"percentageOfNodesToScore: {percentage}")
     with Cluster(config=text, plugins=[plugin], flush_after=None, seed=seed) as cluster:
@@ -91,13 +91,13 @@ def run(count: int, percentage: int, attempts: int, seed: int, restricted: float
             plugin.candidates.append(only)
             plugin.scores.append(scores)
             candidates = [name for name in order if only is None or name in only]
-            twin.attempt(order, candidates, fits, scores)
+            model.attempt(order, candidates, fits, scores)
             cluster.add(make_pod(f"p{i}"))
             cluster.settle(0.1)
-            assert plugin.asked == twin.asked, f"attempt {i}: other nodes were looked at (seed {seed})"
-            assert cluster.node_of(f"p{i}") == twin.chosen[i], f"attempt {i} (seed {seed})"
-            assert cluster.record(f"p{i}").evaluated_nodes == twin.evaluated[i]
-            if twin.chosen[i] == "":
+            assert plugin.asked == model.asked, f"attempt {i}: other nodes were looked at (seed {seed})"
+            assert cluster.node_of(f"p{i}") == model.chosen[i], f"attempt {i} (seed {seed})"
+            assert cluster.record(f"p{i}").evaluated_nodes == model.evaluated[i]
+            if model.chosen[i] == "":
                 cluster.delete(make_pod(f"p{i}"))
 
 

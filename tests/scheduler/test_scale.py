@@ -23,7 +23,7 @@ from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 
-class Room(VectorFilterPlugin):
+class FreeCpu(VectorFilterPlugin):
     name = "room"
 
     def filter_nodes(self, state, pod, nodes):
@@ -31,7 +31,7 @@ class Room(VectorFilterPlugin):
 
 
 def test_a_thousand_pods_on_a_hundred_nodes():
-    with Cluster(config=config("room"), plugins=[Room]) as cluster:
+    with Cluster(config=config("room"), plugins=[FreeCpu]) as cluster:
         began = time.perf_counter()
         cluster.add(make_nodes(100, cpu=1), (make_pod(f"p{i}", cpu="100m") for i in range(1000)))
         cluster.until(lambda: not cluster.pending())
@@ -46,7 +46,7 @@ def test_a_thousand_pods_on_a_hundred_nodes():
 
 
 class Shy(FilterPlugin, ReusablePlugin):
-    """Refuses everybody; its hint counts how often it is asked."""
+    """Refuses every pod; its hint counts how often it is asked."""
 
     name = "shy"
     asked: list[str]

@@ -78,7 +78,7 @@ def test_the_label_brings_it_back_and_no_timer_does(cluster):
     assert cluster.events("test")[-1].note == "Successfully assigned default/test to node1"
 
 
-def test_pods_of_other_schedulers_are_left_alone(cluster):
+def test_pods_of_other_schedulers_are_not_touched(cluster):
     assert cluster.node_of("other") == ""
     assert cluster.events("other") == []
     assert cluster.scheduler.where(cluster.pod("other")) is None

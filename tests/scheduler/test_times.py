@@ -24,7 +24,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD)
-def test_c16_odd_times_stop_nobody(text):
+def test_c16_odd_times_stop_no_pod(text):
     with Cluster(flush_after=None) as cluster:
         cluster.add(make_node("a", cpu="2"))
         cluster.add(

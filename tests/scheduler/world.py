@@ -31,7 +31,7 @@ profiles:
 """
 
 
-class Room(FilterPlugin):
+class FreePods(FilterPlugin):
     """As many pods as the node allows: what makes pods compete."""
 
     name = "room"
@@ -82,7 +82,9 @@ class World:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        self.cluster = Cluster(config=CONFIG, plugins=[Room, Chosen, Ledger], seed=seed, flush_after=None, start=False)
+        self.cluster = Cluster(
+            config=CONFIG, plugins=[FreePods, Chosen, Ledger], seed=seed, flush_after=None, start=False
+        )
         self.driver = LocalClient(self.cluster.store, self.cluster.clock)
         self.problems: list[str] = []
         self.binds: Counter[str] = Counter()
@@ -194,7 +196,7 @@ class World:
             self.do(self.driver.delete(PODS, pod.name, namespace=pod.namespace, grace_period=0))
 
     def recreate_pod(self) -> None:
-        """The same name under another UID, at once: the informer may see it as one update."""
+        """Recreate a pod under its name with another UID, at once: the informer may see one update."""
         if pod := self.some_pod():
             self.do(self.driver.delete(PODS, pod.name, namespace=pod.namespace, grace_period=0))
             self.add_pod(pod.name)

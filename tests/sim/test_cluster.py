@@ -170,7 +170,7 @@ def test_the_priority_of_a_class_is_filled_in():
     in_world(body)
 
 
-def test_pods_of_other_schedulers_are_adopted_unless_told_otherwise():
+def test_pods_of_other_schedulers_are_adopted_by_default():
     async def body(world):
         world.add(make_pod("p", scheduler="elsewhere"))
         expected = "default-scheduler" if world.adopts_pods else "elsewhere"

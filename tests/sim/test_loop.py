@@ -254,7 +254,7 @@ class TestEnd:
         gc.collect()
         assert ended == ["closed"]
 
-    def test_a_failure_that_nobody_awaits_fails_the_run(self):
+    def test_a_failure_that_no_task_awaits_fails_the_run(self):
         async def main() -> None:
             asyncio.get_running_loop().call_soon(int, "no number")
             await asyncio.sleep(1)

@@ -94,7 +94,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in unpacked(path).splitlines()]
 
 
-def told(path: Path) -> list[str]:
+def changes_in(path: Path) -> list[str]:
     """+name, ~name, -name."""
     signs = {"Add": "+", "Update": "~", "Delete": "-"}
     return [f"{signs[line['event']]}{line['resource']['metadata']['name']}" for line in lines(path)]
@@ -119,7 +119,7 @@ def test_what_is_there_comes_first_pods_last_and_then_each_change_with_its_time(
         assert world.recording.written.size == path.stat().st_size
 
     loop.run(main())
-    assert told(path) == ["+n", "+old", "+p", "~p", "-old"]
+    assert changes_in(path) == ["+n", "+old", "+p", "~p", "-old"]
     *_, update, delete = lines(path)
     assert update["resource"]["spec"]["nodeName"] == "n"
     assert (update["resource"]["kind"], update["resource"]["apiVersion"]) == ("Pod", "v1")
@@ -130,7 +130,7 @@ def test_what_is_there_comes_first_pods_last_and_then_each_change_with_its_time(
     assert times[3].startswith("2026-01-01T00:00:12.")
 
 
-def test_environment_annotations_and_managed_fields_are_left_out(tmp_path):
+def test_environment_annotations_and_managed_fields_are_omitted(tmp_path):
     async def record(path: Path, **options: bool) -> None:
         world = Recorded(path, QUOTAS, **options)
         meta = {"annotations": {"note": "kept"}, "managedFields": [{"manager": "secret"}]}
@@ -146,7 +146,7 @@ def test_environment_annotations_and_managed_fields_are_left_out(tmp_path):
 
     loop.run(record(without := tmp_path / "without.jsonl"))
     loop.run(record(asked := tmp_path / "with.jsonl", annotations=True))
-    assert told(without) == told(asked) == ["+q", "+p", "~p"]
+    assert changes_in(without) == changes_in(asked) == ["+q", "+p", "~p"]
     for path in (without, asked):
         assert "secret" not in path.read_text()
         assert "resourceVersion" not in path.read_text()
@@ -171,7 +171,7 @@ def test_a_heartbeat_of_a_node_is_no_change(tmp_path):
         await world.stop()
 
     loop.run(main())
-    assert told(path) == ["+n", "~n", "~n"]
+    assert changes_in(path) == ["+n", "~n", "~n"]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -234,7 +234,7 @@ def test_every_file_begins_with_all_objects_and_all_together_are_one_record(tmp_
 
     files = loop.run(main())
     assert [file.name for file in files] == [f"day-000{number}{ending}" for number in (1, 2, 3, 4)]
-    assert told(files[2]) == ["+n", "+p-0", "+p-1", "+p-2"]
+    assert changes_in(files[2]) == ["+n", "+p-0", "+p-1", "+p-2"]
     (joined := tmp_path / f"all{ending}").write_bytes(b"".join(file.read_bytes() for file in files))
     for file, running in ((files[1], 2), (joined, 3)):
         result = Simulation(file).run()
@@ -347,7 +347,7 @@ def test_what_was_flushed_survives_a_kill(tmp_path, ending):
 
     killed = loop.run(main())
     path.write_bytes(killed)
-    assert told(path) == ["+n", "+a"]
+    assert changes_in(path) == ["+n", "+a"]
     result = Simulation(path).run()
     assert result["arrived"] == 1
     assert "truncated after line 2" in result.problems[0]

@@ -48,7 +48,7 @@ def test_what_was_written_is_read(tmp_path, name):
     assert found.namespace == "team"
 
 
-def test_annotations_and_managed_fields_are_left_out(tmp_path):
+def test_annotations_and_managed_fields_are_omitted(tmp_path):
     text = json.loads(saved(tmp_path, "c.json").read_text())
     assert "secret" not in json.dumps(text)
     assert "managedFields" not in json.dumps(text)

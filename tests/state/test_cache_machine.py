@@ -159,11 +159,11 @@ class CacheMachine(RuleBasedStateMachine):
             self.places[new.uid] = Place(new, new.spec.node_name, False)
 
     @rule(key=st.sampled_from(KEYS))
-    def somebody_asks_for_a_label(self, key: str) -> None:
+    def ask_for_a_label(self, key: str) -> None:
         self.asked.add(key)
 
     @rule()
-    def somebody_asks_for_the_indexes(self) -> None:
+    def ask_for_the_indexes(self) -> None:
         self.pod_index = self.indexes.pod_index("cpu", cpu_keys)
         self.node_index = self.indexes.node_index("zone", zone_keys)
 

@@ -84,10 +84,10 @@ preferred = st.lists(
 affinities = st.one_of(
     st.none(),
     st.builds(
-        lambda near, wishes, away, fears: Affinity(
+        lambda near, preferences, away, fears: Affinity(
             pod_affinity=PodAffinity(
                 required_during_scheduling_ignored_during_execution=near,
-                preferred_during_scheduling_ignored_during_execution=wishes,
+                preferred_during_scheduling_ignored_during_execution=preferences,
             ),
             pod_anti_affinity=PodAntiAffinity(
                 required_during_scheduling_ignored_during_execution=away,

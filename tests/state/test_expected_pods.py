@@ -82,7 +82,7 @@ def test_who_is_gone_is_expected_no_more():
     assert world.seen("web") == (1000, 1, 1)
 
 
-def test_a_pod_counts_although_the_last_of_its_kind_left_meanwhile(monkeypatch):
+def test_a_pod_counts_although_the_last_of_its_kind_was_deleted_meanwhile(monkeypatch):
     monkeypatch.setattr(label_index, "_MAX_VACANT", 0)
     world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
     other = make_pod("other", node="a", labels={"app": "web"})

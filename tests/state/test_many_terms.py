@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 import pytest
 
-from moorage.api.meta import LabelSelector, ObjectMeta, key_of
+from moorage.api.meta import LabelSelector, ObjectMeta
 from moorage.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
-from moorage.api.pod_affinity import _recent, compile_pod_terms
 from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
 from moorage.framework.indexes import PodSelector, TermKind
 from moorage.state.columns import Topologies
@@ -30,27 +26,6 @@ def with_terms(name: str, *apps: str, namespace: str = "default") -> Pod:
         metadata=ObjectMeta(name=name, uid=name, namespace=namespace),
         spec=PodSpec(affinity=Affinity(pod_anti_affinity=away)),
     )
-
-
-def test_keys_of_equal_records_are_equal_and_short():
-    long = [with_terms("p", *map(str, range(500))).spec.affinity for _ in range(2)]
-
-    assert key_of(long[0]) == key_of(long[1]) != key_of(with_terms("p", "1").spec.affinity)
-    assert len(key_of(long[0])) == 32
-
-
-def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
-    pod, other = (with_terms(name, *map(str, range(500))) for name in "ab")
-    kept = compile_pod_terms(pod)
-    assert compile_pod_terms(other) is kept
-    gone = weakref.ref(kept)
-    del kept
-    for index in range(10):  # until they are not among the latest
-        compile_pod_terms(with_terms("c", *(f"{index}-{j}" for j in range(500))))
-    gc.collect()
-
-    assert gone() is None
-    assert _recent._terms <= _recent._max_terms
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 3], [3, 4], [3, 4, 3]])

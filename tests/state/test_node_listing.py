@@ -75,11 +75,11 @@ def test_zone_of(labels, expected):
 
 
 def listed_plainly(nodes: dict[int, Zone], zones: list[Zone]) -> list[int]:
-    """The twin: rounds over zones until nothing is left."""
-    left = {zone: [row for row, found in nodes.items() if found == zone] for zone in zones}
+    """The plain model: rounds over zones until no node remains."""
+    remaining = {zone: [row for row, found in nodes.items() if found == zone] for zone in zones}
     result = []
-    while any(left.values()):
-        result += [rows.pop(0) for rows in left.values() if rows]
+    while any(remaining.values()):
+        result += [rows.pop(0) for rows in remaining.values() if rows]
     return result
 
 

@@ -49,7 +49,7 @@ def test_columns_hold_what_nodes_offer_and_pods_request(table):
     assert table.amounts.nonzero_requested(GPU).tolist() == [0, 1]
 
 
-def test_a_resource_that_nobody_has_is_zero_everywhere(table):
+def test_a_resource_that_no_node_has_is_zero_everywhere(table):
     assert table.amounts.allocatable("example.com/none").tolist() == [0, 0]
     assert table.amounts.requested("example.com/none").dtype == np.int64
 

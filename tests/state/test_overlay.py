@@ -166,9 +166,9 @@ def test_rows_of_a_dry_run_take_pods(table):
 
 @given(running=st.dictionaries(st.integers(0, 5), st.integers(0, 2)), priority=st.integers(0, 1), later=steps)
 @settings(max_examples=60, deadline=None)
-def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
-    table, twin = tables(running)
-    overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
+def test_hiding_the_lower_pods_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
+    table, second_table = tables(running)
+    overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(second_table, (0, 1, 2))
     victims = table.lower_pods_on(range(3), priority)
     overlay.amounts.hide(VictimColumns(victims))
     for row, pods in enumerate(victims):

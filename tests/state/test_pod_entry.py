@@ -30,7 +30,7 @@ def test_an_entry_has_requests_defaults_and_the_pod_itself():
     assert entry.uid == "p"
 
 
-def test_a_decided_pod_is_bound_when_somebody_looks():
+def test_a_decided_pod_is_bound_when_it_is_read():
     pending = make_pod("p", cpu="250m")
     entry = PodEntry(pending)
     assert entry.pod is pending

@@ -40,7 +40,7 @@ def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority():
     assert [pod.name for pod in PodRanking([(never, {}), (late, {})]).pods] == ["late", "never"]
 
 
-def test_tails_of_many_nodes_are_one_long_list():
+def test_lower_pods_of_many_nodes_are_one_long_list():
     first = PodRanking([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
     second = PodRanking([(make_pod("c", priority=-1), {"cpu": 7})])
     victims = VictimColumns([first.below(2), second.below(9), second.below(-1), first.below(9)])
@@ -62,7 +62,7 @@ def test_starts_are_read_whatever_their_form():
         assert VictimColumns([ranked.below(1)]).starts().tolist() == [start_of(pod) for pod in ranked.pods]
 
 
-def test_a_tail_is_a_sequence():
+def test_lower_pods_are_a_sequence():
     ranked = PodRanking([(make_pod("a", priority=2), {}), (make_pod("b", priority=1), {}), (make_pod("c"), {})])
     lower = ranked.below(2)
     assert [pod.name for pod in lower] == ["b", "c"]

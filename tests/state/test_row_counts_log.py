@@ -1,4 +1,4 @@
-"""Which rows of a count have changed since a version: told row by row, or not at all."""
+"""Which rows of a count have changed since a version: reported row by row, or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ changes = st.one_of(st.tuples(st.integers(0, 63), st.just(1)), st.lists(st.integ
 
 
 @given(st.lists(changes, max_size=40))
-def test_who_follows_the_told_rows_has_the_same_numbers(happened):
+def test_the_reported_rows_lead_to_equal_numbers(happened):
     counts, version = RowCounts(TABLE), 0
     seen: dict[int, int] = {}
     for index, change in enumerate(happened):
@@ -36,7 +36,7 @@ def follow(counts, seen, version):
     return {**seen, **{row: counts.number(row) for row in rows}}, counts.version
 
 
-def test_before_anybody_asked_nothing_is_known():
+def test_before_the_first_question_nothing_is_known():
     counts = RowCounts(TABLE)
     counts.add(3, 1)
     assert counts.changed_since(0) is None

@@ -113,7 +113,7 @@ class TestVersions:
         assert again is first
         assert store.replace(PODS, first.raw) is first
 
-    def test_versions_go_on_from_where_they_are_told(self):
+    def test_versions_go_on_from_the_given_one(self):
         assert new_store(start_version=1000).create(PODS, pod()).version == 1001
 
     def test_the_typed_form_is_made_once_per_version(self):

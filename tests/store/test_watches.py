@@ -83,10 +83,10 @@ class TestSelection:
         watch = store.watch(PODS, field_selector=NOT_FINISHED)
         store.create(PODS, pod())
         set_phase(store, "a", "Failed")
-        left = watch.take()[-1].stored
-        assert left is not None
-        assert left.raw["status"]["phase"] == "Pending"
-        assert left.raw["metadata"]["resourceVersion"] == "3"
+        latest = watch.take()[-1].stored
+        assert latest is not None
+        assert latest.raw["status"]["phase"] == "Pending"
+        assert latest.raw["metadata"]["resourceVersion"] == "3"
 
     def test_an_object_deleted_outside_the_selection_is_not_seen(self):
         store = new_store()

@@ -31,7 +31,7 @@ def test_a_bound_pod_has_node_and_condition_and_no_nomination():
     }
 
 
-def test_neither_existence_nor_room_of_the_node_is_checked():
+def test_neither_existence_nor_allocatable_of_the_node_is_checked():
     store = new_store()
     for name in ("a", "b"):
         store.create(PODS, pod(name))

@@ -95,7 +95,7 @@ def test_item_2_many_hooks_that_return_may_take_longer_than_the_limit_together()
         assert len(cluster.bound()) == 8
 
 
-def test_item_2_the_timer_of_another_is_left_alone():
+def test_item_2_the_timer_of_another_is_not_touched():
     rang: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, frame: rang.append(number))
     signal.setitimer(signal.ITIMER_REAL, 0.2)

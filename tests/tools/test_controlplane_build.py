@@ -159,10 +159,10 @@ def test_without_go_it_says_what_to_do(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [(("--version", "1.36"), "expected a release such as v1.36.4"), (("kubelet",), "unknown program kubelet")],
 )
-def test_refused_arguments(arguments, told):
+def test_refused_arguments(arguments, message):
     done = run(*arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr

@@ -6,7 +6,7 @@ from moorage.api.errors import MoorageError
 from moorage.up.cluster_plan import DEFAULT_PORT, ClusterPlan
 
 
-def test_without_wishes_there_are_three_nodes_and_the_default_profile():
+def test_by_default_there_are_three_nodes_and_the_default_profile():
     plan = ClusterPlan.of()
     assert [(pool.name, pool.count) for pool in plan.orders.pools] == [("node", 3)]
     assert plan.orders.only_if_empty
@@ -36,7 +36,7 @@ def test_files_are_read_before_anything_starts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         ({"nodes": 1, "cluster": Path("a")}, "--nodes and --cluster exclude each other"),
         ({"config": Path("a"), "scheduler": False}, "--no-scheduler"),
@@ -45,6 +45,6 @@ def test_files_are_read_before_anything_starts(tmp_path):
         ({"apply": (Path("/nowhere/c.yaml"),)}, "/nowhere/c.yaml cannot be read"),
     ],
 )
-def test_what_cannot_be_is_refused(wishes, message):
+def test_what_cannot_be_is_refused(options, message):
     with pytest.raises(MoorageError, match=message):
-        ClusterPlan.of(**wishes)
+        ClusterPlan.of(**options)

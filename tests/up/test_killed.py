@@ -95,8 +95,8 @@ async def check(client: HttpClient, ledger: Ledger) -> None:
 
 async def kill_and_restart(data: Path, rounds: int, rng: random.Random) -> int:
     # Room for every pod of the test: the kubelet stand-in would refuse the others.
-    room = {"cpu": "1", "memory": "1Gi", "pods": "100000"}
-    orders = Orders(data_dir=str(data), pools=[pools.Pool("node", 1, capacity=room)])  # type: ignore[arg-type]
+    capacity = {"cpu": "1", "memory": "1Gi", "pods": "100000"}
+    orders = Orders(data_dir=str(data), pools=[pools.Pool("node", 1, capacity=capacity)])  # type: ignore[arg-type]
     ledger = Ledger()
     for turn in range(rounds):
         server = await ServerProcess.start(orders)

@@ -56,7 +56,7 @@ def test_the_table_has_a_column_for_each_attempt():
     assert said == [[FIT, TAINT], [TAINT, FIT]]
 
 
-def test_facts_that_are_equal_are_left_out():
+def test_facts_that_are_equal_are_omitted():
     now = attempt(feasible=1, result="scheduled", node="c")
     assert attempt_diff.facts(BEFORE, now) == [
         ("Result", "-", "scheduled"),

@@ -102,7 +102,8 @@ class Scheduler:
         self._applies_changes = False
         """Whether the engine applies the changes that informers deliver."""
         self._following: asyncio.Task[None] | None = None
-        self._tasks: list[asyncio.Task[Any]] = []
+        self.tasks: list[asyncio.Task[Any]] = []
+        """The tasks that `start`, `follow` and `lead` created."""
 
     @property
     def recorder(self) -> ApiEventRecorder:
@@ -172,7 +173,7 @@ class Scheduler:
     def _spawn(self, coro: Any, name: str) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro, name=f"moorage:{name}")
         task.add_done_callback(_report)
-        self._tasks.append(task)
+        self.tasks.append(task)
         return task
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -183,10 +184,10 @@ class Scheduler:
         await self.engine.stop(grace)
         await self._recorder.flush(grace / 4)
         await self.informers.stop()
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks.clear()
 
     async def __aenter__(self) -> Scheduler:
         await self.start()

@@ -21,7 +21,8 @@ class RecordRing:
     """A ring of decision records, newest last. When it exceeds its bound, the oldest records are dropped."""
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
+        """The bound. A smaller one takes effect when the next record is added."""
         self._ring: deque[DecisionRecord] = deque()
         self._bytes = 0
         self._sequence = 0
@@ -39,7 +40,7 @@ class RecordRing:
         record.kept_bytes = size
         self._ring.append(record)
         self._bytes += size
-        if self._bytes > self._max_bytes:
+        if self._bytes > self.max_bytes:
             self._shrink()
 
     def _size_of(self, diagnosis: Diagnosis) -> int:
@@ -52,7 +53,7 @@ class RecordRing:
     def _shrink(self) -> None:
         """Drop several records at once. Freeing them one by one takes three times as long, because none of
         their memory is in the processor's cache."""
-        most = self._max_bytes - self._max_bytes // 1024
+        most = self.max_bytes - self.max_bytes // 1024
         while self._bytes > most and len(self._ring) > 1:
             self._bytes -= self._ring.popleft().kept_bytes
 
@@ -96,7 +97,7 @@ class RecordRing:
 
     def copy(self, after: int = 0) -> RecordRing:
         """Return a copy of the records with a greater sequence, for a reader on another thread."""
-        made = RecordRing(self._max_bytes)
+        made = RecordRing(self.max_bytes)
         made._sequence = self._sequence
         if after < self.first_sequence:
             made._ring, made._bytes = self._ring.copy(), self._bytes

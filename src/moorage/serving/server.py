@@ -131,13 +131,17 @@ class Listener:
             await asyncio.sleep(0.01)
             if not (state.connections or state.tasks) or loop.time() >= deadline:
                 break
-        for connection in list(state.connections):
-            connection.transport.abort()
+        self.abort_connections()
         tasks = list(state.tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # lets the aborted transports report their end
+
+    def abort_connections(self) -> None:
+        """Close all open connections at once, without sending the rest of their answers."""
+        for connection in list(self._state.connections):
+            connection.transport.abort()
 
 
 class ServingThread:

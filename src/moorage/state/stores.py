@@ -28,7 +28,8 @@ class ObjectStore:
         """Key (`namespace/name`, or the bare name) → object."""
         self._namespaces: dict[str, dict[str, Any]] = {}
         """Namespace (empty for cluster-scoped objects) → name → object. No inner mapping is empty."""
-        self._watchers: list[Watcher] = []
+        self.watchers: list[Watcher] = []
+        """The callbacks that `observe` registered."""
         self.version = 0
         """Grows with every change of the objects and of the assumed objects."""
         self.known = True
@@ -53,11 +54,11 @@ class ObjectStore:
         """Call `watcher` for all present objects, and from now on for every change."""
         for obj in self._objects.values():
             watcher(None, obj)
-        self._watchers.append(watcher)
+        self.watchers.append(watcher)
 
     def ignore(self, watcher: Watcher) -> None:
         """Stop calling `watcher`."""
-        self._watchers.remove(watcher)
+        self.watchers.remove(watcher)
 
     def serve(self, known: bool) -> bool:
         """Store whether the API server serves the kind. Returns whether that changed."""
@@ -81,7 +82,7 @@ class ObjectStore:
             known = None
         self._objects[obj.key] = obj
         self._namespaces.setdefault(obj.namespace, {})[obj.name] = obj
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher(known, obj)
 
     def _delete(self, obj: Any) -> None:
@@ -93,7 +94,7 @@ class ObjectStore:
         del names[obj.name]
         if not names:
             del self._namespaces[obj.namespace]
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher(known, None)
 
 

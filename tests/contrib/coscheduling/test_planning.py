@@ -83,7 +83,7 @@ def test_the_most_particular_members_go_first_where_that_helps(found):
     assert planned(found, [*free, bound])["g-x"] == "gpu"
 
 
-def test_what_others_have_planned_is_left_alone(found):
+def test_plans_of_other_gangs_are_not_touched(found):
     placed(found, nodes(2))
     [other] = members(1)
     assert planned(found, [make_pod("mine", cpu="1")], [(other, "n0")]) == {"mine": "n1"}

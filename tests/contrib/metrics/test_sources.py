@@ -86,7 +86,7 @@ def test_an_answer_of_prometheus_that_is_no_vector_is_named(body, text):
         list(series(body, "the query"))
 
 
-def test_values_of_prometheus_that_are_no_numbers_are_left_out():
+def test_values_of_prometheus_that_are_not_numbers_are_omitted():
     body = vector(("a", 1, "NaN"), ("b", 2, "+Inf"), ("c", 3, "4.5"))
     assert [value for _, value in series(body, "the query")] == [(3.0, 4.5)]
 

@@ -37,7 +37,7 @@ def test_attributes_win_over_the_deprecated_field_and_nonsense_is_ignored(fields
     assert read_topology(Unstructured({**fields, "attributes": pairs})).manager == expected
 
 
-def test_zones_are_ordered_by_their_ids_and_others_than_numa_nodes_are_left_out():
+def test_zones_are_ordered_by_their_ids_and_others_than_numa_nodes_are_omitted():
     zones = [
         {"name": "node-3", "type": "Node", "resources": [{"name": "cpu", "available": "1500m"}]},
         {"name": "socket-0", "type": "Socket"},

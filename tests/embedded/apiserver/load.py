@@ -252,7 +252,7 @@ class Measured:
     creation_cpu: float
     binding_cpu: float
 
-    def told(self, pods: int) -> str:
+    def report(self, pods: int) -> str:
         return (
             f"nodes {self.nodes:.0f}/s, pods {self.creations:.0f}/s, bindings {self.bindings:.0f}/s; "
             f"loaded in {self.load_seconds:.1f} s; of a processor the server used "
@@ -283,7 +283,7 @@ async def main(arguments: argparse.Namespace) -> None:
     options = [*(["--plain"] if arguments.plain else []), "--data-dir", arguments.data_dir]
     async with serving(*options) as reached:
         found = await measure(reached, arguments.nodes, arguments.pods, arguments.connections, arguments.watches)
-    print(found.told(arguments.pods))
+    print(found.report(arguments.pods))
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

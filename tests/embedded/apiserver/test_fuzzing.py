@@ -445,7 +445,7 @@ async def exercise(world: World, asked: list[Asked]) -> None:
 
 
 async def check_whole(world: World, begun: str) -> None:
-    """What lists show, what a watch told, and what the store holds are the same; every object is in order."""
+    """Lists, the events of a watch and the store agree, and every object is valid."""
     uids: set[str] = set()
     for kind in KINDS:
         listed = await world.get(f"{kind.prefix}/{kind.plural}")
@@ -460,7 +460,7 @@ async def check_whole(world: World, begun: str) -> None:
             "GET", f"{kind.prefix}/{kind.plural}", watch="true", resourceVersion=begun, timeoutSeconds="1"
         )
         assert reply.status == 200
-        told: dict[tuple[str, str], Any] = {}
+        watched: dict[tuple[str, str], Any] = {}
         last = 0
         for line in reply.body.splitlines():
             event = json.loads(line)
@@ -469,13 +469,13 @@ async def check_whole(world: World, begun: str) -> None:
             assert version > last
             last = version
             key = (meta.get("namespace", ""), meta["name"])
-            assert (event["type"] == "ADDED") == (key not in told), event
+            assert (event["type"] == "ADDED") == (key not in watched), event
             if event["type"] == "DELETED":
-                del told[key]
+                del watched[key]
             else:
-                told[key] = event["object"]
-        assert sorted(told) == [(i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in listed["items"]]
-        assert [told[key] for key in sorted(told)] == listed["items"]
+                watched[key] = event["object"]
+        assert sorted(watched) == [(i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in listed["items"]]
+        assert [watched[key] for key in sorted(watched)] == listed["items"]
 
 
 def fuzz(caplog: Any, asked: list[Asked]) -> None:

@@ -167,7 +167,7 @@ def test_a_delayed_request_arrives_although_the_client_gave_up():
     virtually(scenario, wire_faults.delay(request=8))
 
 
-def test_the_application_learns_that_the_client_left():
+def test_the_application_learns_that_the_client_is_gone():
     async def scenario(transport, server, clock):
         async with transport.send(HttpRequest("GET", "/endless")) as response:
             async for chunk in response.chunks():

@@ -86,7 +86,7 @@ def test_a_hundred_watches_get_every_event_in_order():
 
 @dataclass(frozen=True)
 class Used:
-    """Seconds: of the clock, and of processors by the server, by us, and by everybody else on the machine."""
+    """Seconds: of the clock, and of processors by the server, by us, and by all other processes of the machine."""
 
     time: float
     server: float

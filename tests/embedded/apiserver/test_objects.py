@@ -296,7 +296,7 @@ def test_a_dry_run_answers_and_changes_nothing(method, path, body, headers):
     serve(scenario)
 
 
-def test_delete_answers_with_a_status_or_with_what_is_left():
+def test_delete_answers_with_a_status_or_with_the_terminating_object():
     async def scenario(world: World):
         await world.create(NODES, node())
         reply = await world.ask("DELETE", f"{NODES}/n1")
@@ -550,8 +550,8 @@ def test_answers_wait_for_what_they_show_to_be_durable():
         def __init__(self) -> None:
             self.version, self._written = 1, 1
 
-        def attach(self, follower) -> None:
-            self._listener = follower
+        def attach(self, listener) -> None:
+            self._listener = listener
 
         def check(self, stored) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Watches are told at once while they are few, and together with a pause between when they are many."""
+"""Watches are notified at once while they are few, and together with a pause between when they are many."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from moorage.sim.loop import VirtualClock, VirtualLoop
 
 
 class Watches:
-    """Some watches of one pacer; `told` has (seconds, number) of each time that one was told."""
+    """Some watches of one pacer; `notified` has (seconds, number) of each notification."""
 
     def __init__(self, count: int) -> None:
         self.clock = VirtualClock()
-        self.told: list[tuple[float, int]] = []
+        self.notified: list[tuple[float, int]] = []
         self._pacer = Pacer(self.clock)
         self._wakes = [partial(self._tell, number) for number in range(count)]
 
@@ -26,11 +26,11 @@ class Watches:
             self._pacer.news(self._wakes[number])
 
     def take(self) -> list[tuple[float, int]]:
-        taken, self.told = self.told, []
+        taken, self.notified = self.notified, []
         return taken
 
     def _tell(self, number: int) -> None:
-        self.told.append((round(self.clock.now(), 6), number))
+        self.notified.append((round(self.clock.now(), 6), number))
 
 
 def run(test: Callable[[], object]) -> None:
@@ -39,7 +39,7 @@ def run(test: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, FEW])
-def test_few_are_told_at_once_however_often(count):
+def test_few_are_notified_at_once_however_often(count):
     async def main() -> None:
         watches = Watches(count)
         for _ in range(5):
@@ -51,7 +51,7 @@ def test_few_are_told_at_once_however_often(count):
     run(main)
 
 
-def test_many_are_told_at_once_and_then_together_with_a_pause_between():
+def test_many_are_notified_at_once_and_then_together_with_a_pause_between():
     async def main() -> None:
         watches = Watches(100)
         pause = 100 * SECONDS_EACH
@@ -73,7 +73,7 @@ def test_many_are_told_at_once_and_then_together_with_a_pause_between():
     run(main)
 
 
-def test_after_a_silence_news_are_told_at_once():
+def test_after_a_silence_watches_are_notified_at_once():
     async def main() -> None:
         watches = Watches(100)
         for _ in range(3):

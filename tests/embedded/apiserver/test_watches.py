@@ -179,7 +179,7 @@ def test_a_watcher_behind_the_history_gets_a_410_too():
     serve(scenario, history_limit=100)
 
 
-def test_a_watch_of_a_client_that_left_is_cleaned_up():
+def test_a_watch_of_a_client_that_is_gone_is_cleaned_up():
     async def scenario(world: World):
         for _ in range(50):
             async with world.watch(PODS) as watch:

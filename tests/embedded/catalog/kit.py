@@ -40,7 +40,7 @@ def ask(endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **
     )
 
 
-def told(endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **headers: str) -> Any:
+def get_json(endpoint: Endpoint, path: str, method: str = "GET", body: Any = None, **headers: str) -> Any:
     """The JSON value of the answer; there must be one."""
     answer = ask(endpoint, path, method, body, **headers)
     assert answer is not None

@@ -324,7 +324,7 @@ def test_objects_outside_their_schema_are_refused_with_the_field(spec, problem):
     assert caught.value.status.message.startswith('Widget.example.io "w" is invalid: ')
 
 
-def test_all_problems_are_told():
+def test_all_problems_are_reported():
     with pytest.raises(Invalid) as caught:
         admit(widget(size=0, mode="odd"))
     details = caught.value.status.details
@@ -332,7 +332,7 @@ def test_all_problems_are_told():
     assert [cause.field for cause in details.causes] == ["spec.size", "spec.mode"]
 
 
-def test_a_missing_spec_is_told():
+def test_a_missing_spec_is_reported():
     with pytest.raises(Invalid, match="spec: Required value"):
         admit({"metadata": {"name": "w"}})
 

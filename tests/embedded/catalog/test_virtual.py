@@ -14,7 +14,7 @@ from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
 from moorage.embedded.catalog.virtual import MeasuredUsage, Metrics, Reviews
 from moorage.embedded.http import ADMIN
 from moorage.serving.certificates import User
-from tests.embedded.catalog.kit import NOW, ask, make_store, told
+from tests.embedded.catalog.kit import NOW, ask, get_json, make_store
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 
@@ -51,24 +51,24 @@ def metrics() -> Metrics:
 
 
 def test_what_is_known_is_listed(metrics):
-    nodes = told(metrics, f"{METRICS}/nodes")
+    nodes = get_json(metrics, f"{METRICS}/nodes")
     assert nodes["kind"] == "NodeMetricsList"
     (node,) = nodes["items"]
     assert (node["metadata"]["name"], node["usage"]) == ("n1", {"cpu": "1500000000n", "memory": "1048576Ki"})
     assert node["timestamp"] == "2023-11-14T22:13:20Z"
     for path in ("pods", "namespaces/default/pods"):
-        (pod,) = told(metrics, f"{METRICS}/{path}")["items"]
+        (pod,) = get_json(metrics, f"{METRICS}/{path}")["items"]
         assert pod["containers"] == [{"name": "c", "usage": {"cpu": "12500000n", "memory": "1Ki"}}]
 
 
 def test_selectors_choose(metrics):
-    assert told(metrics, f"{METRICS}/pods?labelSelector=app=b")["items"] == []
-    assert len(told(metrics, f"{METRICS}/pods?labelSelector=app=a")["items"]) == 1
+    assert get_json(metrics, f"{METRICS}/pods?labelSelector=app=b")["items"] == []
+    assert len(get_json(metrics, f"{METRICS}/pods?labelSelector=app=a")["items"]) == 1
 
 
 def test_single_objects(metrics):
-    assert told(metrics, f"{METRICS}/nodes/n1")["kind"] == "NodeMetrics"
-    assert told(metrics, f"{METRICS}/namespaces/default/pods/a")["kind"] == "PodMetrics"
+    assert get_json(metrics, f"{METRICS}/nodes/n1")["kind"] == "NodeMetrics"
+    assert get_json(metrics, f"{METRICS}/namespaces/default/pods/a")["kind"] == "PodMetrics"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_metrics_cannot_be_written(metrics):
     assert caught.value.code == 405
 
 
-def test_other_paths_are_left_to_others(metrics):
+def test_other_paths_are_not_answered(metrics):
     assert ask(metrics, f"{METRICS}/gadgets") is None
     assert ask(metrics, "/api/v1/nodes") is None
 
@@ -99,7 +99,7 @@ def test_other_paths_are_left_to_others(metrics):
 def test_a_server_without_kubelets_knows_nothing():
     store = make_store()
     store.create(NODES, {"metadata": {"name": "n1"}})
-    assert told(Metrics(store, NoUsage(), lambda: NOW), f"{METRICS}/nodes")["items"] == []
+    assert get_json(Metrics(store, NoUsage(), lambda: NOW), f"{METRICS}/nodes")["items"] == []
 
 
 # Reviews
@@ -125,19 +125,19 @@ def reviews() -> Reviews:
     ],
 )
 def test_whoever_is_authenticated_may_do_everything(reviews, path, spec, allowed):
-    answer = told(reviews, f"{AUTHORIZATION}/{path}", "POST", {"spec": spec})
+    answer = get_json(reviews, f"{AUTHORIZATION}/{path}", "POST", {"spec": spec})
     assert answer["status"]["allowed"] is allowed
     assert answer["spec"] == spec
     assert answer["apiVersion"] == "authorization.k8s.io/v1"
 
 
 def test_rules_are_everything(reviews):
-    answer = told(reviews, f"{AUTHORIZATION}/selfsubjectrulesreviews", "POST", {"spec": {"namespace": "default"}})
+    answer = get_json(reviews, f"{AUTHORIZATION}/selfsubjectrulesreviews", "POST", {"spec": {"namespace": "default"}})
     assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
 
 
 def test_who_am_i(reviews):
-    answer = told(reviews, f"{AUTHENTICATION}/selfsubjectreviews", "POST", {})
+    answer = get_json(reviews, f"{AUTHENTICATION}/selfsubjectreviews", "POST", {})
     assert answer["status"]["userInfo"] == {"username": ADMIN.name, "groups": list(ADMIN.groups)}
 
 
@@ -149,7 +149,7 @@ def test_who_am_i(reviews):
     ],
 )
 def test_whose_token_is_this(reviews, token, status):
-    answer = told(reviews, f"{AUTHENTICATION}/tokenreviews", "POST", {"spec": {"token": token}})
+    answer = get_json(reviews, f"{AUTHENTICATION}/tokenreviews", "POST", {"spec": {"token": token}})
     assert answer["status"] == status
 
 

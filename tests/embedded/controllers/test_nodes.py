@@ -82,8 +82,8 @@ def test_the_annotation_kills_a_node_too():
 
 def test_conditions_and_cordons_become_taints():
     with World() as world:
-        told = {"metadata": {"annotations": {"moorage.dev/conditions": "MemoryPressure=True,Ready=False"}}}
-        world.patch(kinds.NODES, "n0", told)
+        annotated = {"metadata": {"annotations": {"moorage.dev/conditions": "MemoryPressure=True,Ready=False"}}}
+        world.patch(kinds.NODES, "n0", annotated)
         world.patch(kinds.NODES, "n1", {"spec": {"unschedulable": True}})
         world.settle(5)
         assert taints(world, "n0") == {

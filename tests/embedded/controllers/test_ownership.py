@@ -46,9 +46,9 @@ def test_foreground_deletion_keeps_the_owner_until_its_dependents_are_gone():
         order = []
         for _ in range(100):
             world.settle(0.05)
-            left = [bool(world.all(kind)) for kind in (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.PODS)]
-            assert left == sorted(left, reverse=True), left
-            order.append(left.count(True))
+            remaining = [bool(world.all(kind)) for kind in (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.PODS)]
+            assert remaining == sorted(remaining, reverse=True), remaining
+            order.append(remaining.count(True))
         assert order[0] == 3
         assert order[-1] == 0
 
@@ -61,8 +61,8 @@ def test_orphaned_dependents_stay_and_can_be_adopted_again():
         world.store.delete(kinds.DEPLOYMENTS, "web", namespace="default", propagation="Orphan")
         world.settle(5)
         assert world.find(kinds.DEPLOYMENTS, "web") is None
-        (left,) = world.all(kinds.REPLICA_SETS)
-        assert "ownerReferences" not in left["metadata"]
+        (remaining,) = world.all(kinds.REPLICA_SETS)
+        assert "ownerReferences" not in remaining["metadata"]
         world.create(kinds.DEPLOYMENTS, workload())
         world.settle(5)
         assert {p["metadata"]["uid"] for p in world.all(kinds.PODS)} == pods

@@ -59,7 +59,7 @@ class TestRestart:
                 uids.add(data.store.create(PODS, pod(name)).uid)
         assert len(uids) == 3
 
-    def test_an_older_watch_is_told_to_list_again_and_one_from_the_end_goes_on(self, tmp_path):
+    def test_an_older_watch_has_to_list_again_and_one_from_the_end_goes_on(self, tmp_path):
         fill(tmp_path)
         with open_dir(tmp_path) as data:
             last = data.store.version
@@ -127,7 +127,7 @@ class TestRefused:
         (tmp_path / "moorage.db").write_bytes(text)
         self.refuse(tmp_path, "is not a database, or its header is lost", "nothing was changed")
 
-    def test_a_database_of_somebody_else(self, tmp_path):
+    def test_a_database_of_another_program(self, tmp_path):
         connection = sqlite3.connect(tmp_path / "moorage.db")
         connection.execute("CREATE TABLE t (x)")
         connection.close()

@@ -1,4 +1,4 @@
-"""A flipped bit in SQLite's log is told from its torn end."""
+"""A flipped bit in SQLite's log is distinguished from a torn end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: shared by many writers, told to nobody before they last, taken back when the disk refuses."""
+"""Transactions: shared by many writers, not visible before they are on disk, taken back when the disk refuses."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_local_client_answers_when_it_is_durable(tmp_path):
 
 
 class TestDiskErrors:
-    def test_without_room_writes_fail_and_are_taken_back_until_there_is_room(self, tmp_path, monkeypatch):
+    def test_on_a_full_disk_writes_fail_and_are_taken_back_until_there_is_space(self, tmp_path, monkeypatch):
         async def main(data: DataDir) -> None:
             store = data.store
             store.create(PODS, pod("old"))

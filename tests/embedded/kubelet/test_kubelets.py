@@ -180,7 +180,7 @@ def test_a_selector_chooses_the_nodes():
         assert not world.get(kinds.NODES, "real", "")["status"].get("conditions")
 
 
-def test_bad_annotations_are_told():
+def test_bad_annotations_are_reported():
     with World() as world:
         world.create(kinds.PODS, bare(notes={"moorage.dev/run-seconds": "long"}))
         world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"moorage.dev/conditions": "Ready"}}})
@@ -189,15 +189,15 @@ def test_bad_annotations_are_told():
         assert {e["regarding"]["name"] for e in world.events("InvalidAnnotation")} == {"p", "n0"}
 
 
-def test_usage_is_told_or_a_part_of_the_requests():
+def test_usage_is_annotated_or_a_part_of_the_requests():
     with World(nodes=1) as world:
-        told = {"moorage.dev/usage-cpu": "250m", "moorage.dev/usage-memory": "64Mi"}
-        world.create(kinds.PODS, bare("told", notes=told))
+        annotations = {"moorage.dev/usage-cpu": "250m", "moorage.dev/usage-memory": "64Mi"}
+        world.create(kinds.PODS, bare("annotated", notes=annotations))
         world.create(kinds.PODS, bare("asks", cpu="1"))
         world.settle(3)
         assert world.kubelets is not None
         usage = world.kubelets.usage
-        first = usage.pod("default", "told")
+        first = usage.pod("default", "annotated")
         assert first is not None
         assert (first["main"].cpu_cores, first["main"].memory_bytes) == (0.25, 64 * 1024 * 1024)
         second = usage.pod("default", "asks")

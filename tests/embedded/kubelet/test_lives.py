@@ -34,7 +34,7 @@ def begin() -> Life:
     return lives.begin(NOW, "10.64.0.1", BACKOFF)
 
 
-def told(life: Life, of: Unstructured, at: float) -> Raw:
+def status_at(life: Life, of: Unstructured, at: float) -> Raw:
     return pod_status.status_of(of, life.picture(HERE), NOW + at)
 
 
@@ -43,7 +43,7 @@ def walk(life: Life, of: Unstructured, how: Script, until: float) -> list[tuple[
     steps, at = [], 0.0
     while at <= until:
         due = life.advance(of, how, HERE, NOW + at)
-        state = told(life, of, at)["containerStatuses"][0]["state"]
+        state = status_at(life, of, at)["containerStatuses"][0]["state"]
         kind, detail = next(iter(state.items()))
         steps.append((at, detail.get("reason", kind)))
         if math.isinf(due):
@@ -55,7 +55,7 @@ def walk(life: Life, of: Unstructured, how: Script, until: float) -> list[tuple[
 def test_a_pod_starts_after_its_time_and_runs_for_ever():
     life = begin()
     assert walk(life, pod(), script(), 100) == [(0.0, "ContainerCreating"), (1.0, "running")]
-    found = told(life, pod(), 1.0)
+    found = status_at(life, pod(), 1.0)
     assert (found["phase"], found["podIP"], found["hostIP"]) == ("Running", "10.64.0.1", "10.0.0.1")
     assert {c["type"]: c["status"] for c in found["conditions"]} == {
         "PodReadyToStartContainers": "True", "Initialized": "True",
@@ -74,7 +74,7 @@ def test_a_pod_starts_after_its_time_and_runs_for_ever():
 def test_a_pod_ends(policy: str, code: int, phase: str, reason: str):
     life, of = begin(), pod(restartPolicy=policy)
     assert walk(life, of, script(run=5.0, exit_code=code), 100)[-1] == (6.0, reason)
-    found = told(life, of, 6.0)
+    found = status_at(life, of, 6.0)
     assert found["phase"] == phase
     assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
 
@@ -86,20 +86,20 @@ def test_a_crashing_container_is_restarted_at_once_and_then_less_and_less_often(
     gaps = [round(b - a) for a, b in itertools.pairwise(starts)]
     assert gaps[:7] == [1, 11, 21, 41, 81, 161, 301]
     assert gaps[7] == 301
-    found = told(life, of, 1500.0)["containerStatuses"][0]
+    found = status_at(life, of, 1500.0)["containerStatuses"][0]
     assert found["restartCount"] >= 7
     assert found["lastState"]["terminated"]["exitCode"] == 1
 
 
-def test_crash_loops_are_told_as_upstream_does():
+def test_crash_loops_are_reported_as_upstream_does():
     life, of = begin(), pod(restartPolicy="Always")
     walk(life, of, script(run=1.0, exit_code=1), 4)
-    found = told(life, of, 4.0)["containerStatuses"][0]
+    found = status_at(life, of, 4.0)["containerStatuses"][0]
     waiting = found["state"]["waiting"]
     assert waiting["reason"] == "CrashLoopBackOff"
     assert waiting["message"] == "back-off 10s restarting failed container=main pod=p_d(u)"
     assert found["ready"] is False
-    assert told(life, of, 4.0)["phase"] == "Running"
+    assert status_at(life, of, 4.0)["phase"] == "Running"
 
 
 def test_init_containers_run_one_after_the_other_and_sidecars_stay():
@@ -108,7 +108,7 @@ def test_init_containers_run_one_after_the_other_and_sidecars_stay():
     seen = {}
     for at in (0.0, 1.0, 3.0, 5.0):
         life.advance(of, script(), HERE, NOW + at)
-        found = told(life, of, at)
+        found = status_at(life, of, at)
         seen[at] = [next(iter(s["state"])) for s in found["initContainerStatuses"]]
         assert found["phase"] == ("Running" if at == 5.0 else "Pending")
     assert seen == {
@@ -117,7 +117,7 @@ def test_init_containers_run_one_after_the_other_and_sidecars_stay():
         3.0: ["terminated", "running", "running"],
         5.0: ["terminated", "running", "terminated"],
     }
-    waiting = told(begin(), of, 0.0)
+    waiting = status_at(begin(), of, 0.0)
     assert waiting["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     condition = next(c for c in waiting["conditions"] if c["type"] == "Initialized")
     assert condition["message"] == "containers with incomplete status: [a side b]"
@@ -126,15 +126,15 @@ def test_init_containers_run_one_after_the_other_and_sidecars_stay():
 def test_volumes_hold_the_start_back():
     life, of = begin(), pod()
     assert math.isinf(life.advance(of, script(), SimulatedNode("10.0.0.1", volumes_ready=False), NOW + 50))
-    assert told(life, of, 50.0)["phase"] == "Pending"
+    assert status_at(life, of, 50.0)["phase"] == "Pending"
     life.advance(of, script(), HERE, NOW + 51)
-    assert told(life, of, 51.0)["phase"] == "Running"
+    assert status_at(life, of, 51.0)["phase"] == "Running"
 
 
 def test_the_active_deadline_ends_a_pod():
     life, of = begin(), pod(activeDeadlineSeconds=20)
     assert walk(life, of, script(), 100)[-1][0] == 20.0
-    found = told(life, of, 20.0)
+    found = status_at(life, of, 20.0)
     assert (found["phase"], found["reason"]) == ("Failed", "DeadlineExceeded")
 
 
@@ -143,11 +143,11 @@ def test_readiness_comes_later_and_waits_for_gates():
     of = pod(readinessGates=[{"conditionType": gate}])
     life = begin()
     life.advance(of, script(ready=5.0), HERE, NOW + 1.0)
-    assert _ready(told(life, of, 1.0)) == ("False", "False")
+    assert _ready(status_at(life, of, 1.0)) == ("False", "False")
     life.advance(of, script(ready=5.0), HERE, NOW + 6.0)
-    assert _ready(told(life, of, 6.0)) == ("True", "False")
+    assert _ready(status_at(life, of, 6.0)) == ("True", "False")
     of = pod({"conditions": [{"type": gate, "status": "True"}]}, readinessGates=[{"conditionType": gate}])
-    assert _ready(told(life, of, 6.0)) == ("True", "True")
+    assert _ready(status_at(life, of, 6.0)) == ("True", "True")
 
 
 def _ready(status: Raw) -> tuple[str, str]:
@@ -160,9 +160,9 @@ def test_a_life_is_taken_up_again_from_its_status(at: float):
     of, how = pod(restartPolicy="Always"), script(run=2.0, exit_code=1)
     life = begin()
     walk(life, of, how, at)
-    status = told(life, of, at)
+    status = status_at(life, of, at)
     again = lives.resume(pod(status, restartPolicy="Always"), "10.64.9.9", NOW + at, BACKOFF)
-    resumed = told(again, pod(status, restartPolicy="Always"), at)
+    resumed = status_at(again, pod(status, restartPolicy="Always"), at)
     assert resumed["containerStatuses"] == status["containerStatuses"]
     assert resumed["phase"] == status["phase"]
 
@@ -177,7 +177,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value"), BAD)
-def test_a_bad_annotation_counts_as_not_given_and_is_told(name: str, value: str):
+def test_a_bad_annotation_counts_as_not_given_and_is_reported(name: str, value: str):
     settings = KubeletSettings()
     found = script_of(pod(notes={name: value}), settings)
     usual = script_of(pod(), settings)

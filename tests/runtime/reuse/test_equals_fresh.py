@@ -126,7 +126,7 @@ class Clusters:
             )
 
     def template(self):
-        """One of a few, or one that nobody has seen: other requests and labels each time."""
+        """One of a few templates, or a new one: other requests and labels each time."""
         draw = self.draw
         known = dict(draw.choice(TEMPLATES))
         if draw.random() < 0.4:

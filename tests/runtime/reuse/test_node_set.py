@@ -104,7 +104,7 @@ class Steady(ScorePlugin, ReusablePlugin):
         return (Reads.NODE,)
 
 
-def test_scores_that_are_known_are_normalised_over_the_nodes_that_are_left(moorage_cluster):
+def test_scores_that_are_known_are_normalised_over_the_remaining_nodes(moorage_cluster):
     cluster = moorage_cluster(config=config("steady", "NodeResourcesFit"), plugins=[Steady])
     cluster.add(
         make_node("big", cpu="8", labels={"points": "200"}),

@@ -94,15 +94,15 @@ def test_a_failure_on_a_refreshed_row_names_the_plugin(moorage_cluster):
 
 
 def test_a_record_tells_only_of_refusals_that_hold(moorage_cluster):
-    """The first pods fill the node one by one; what refused it before is not told of later ones."""
+    """The first pods fill the node one by one; records of later pods do not contain earlier reasons of the node."""
     cluster = moorage_cluster()
     cluster.add(make_nodes(1, cpu="2"))
     cluster.settle()
     for number in range(4):
         cluster.add(make_pod(f"p{number}", cpu="1"))
         cluster.settle()
-    told = cluster.record("p3").to_dict()["refusals"]
-    assert [(refusal["reasons"], refusal["nodes"]) for refusal in told] == [(["Insufficient cpu"], 1)]
+    refusals = cluster.record("p3").to_dict()["refusals"]
+    assert [(refusal["reasons"], refusal["nodes"]) for refusal in refusals] == [(["Insufficient cpu"], 1)]
     cluster.delete(cluster.pod("p0"))
     cluster.settle(3)
     bound = [name for name in ("p2", "p3") if cluster.node_of(name)]

@@ -102,7 +102,7 @@ def test_a_burst_of_one_template_judges_no_row_for_the_others(monkeypatch):
     assert before < len(judged) <= before + 31
 
 
-def test_a_node_that_a_burst_filled_and_that_has_room_again_is_noticed():
+def test_a_node_that_a_burst_filled_and_that_is_feasible_again_is_noticed():
     """Before the other templates look at it: only the one of the burst was ever refused."""
     clusters = InTurn(0, nodes=20, cpus=("64",))
     clusters.place_all(200)
@@ -122,7 +122,7 @@ def test_a_node_that_a_burst_filled_and_that_has_room_again_is_noticed():
     clusters.place_all(120)
 
 
-def test_a_node_that_changes_is_left_to_each_template():
+def test_a_node_that_changes_is_judged_by_each_template():
     clusters = InTurn(1)
     clusters.place_all(200)
     for number in range(40):

@@ -1,4 +1,4 @@
-"""PodTopologySpread and InterPodAffinity against plain twins: fresh, after random events, and in dry runs."""
+"""PodTopologySpread and InterPodAffinity against plain models: fresh, after random events, and in dry runs."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ PARTS = (
 
 @given(case=cases())
 @settings(max_examples=100, deadline=None)
-def test_fresh_verdicts_equal_the_twins(case: Json) -> None:
+def test_fresh_verdicts_equal_the_models(case: Json) -> None:
     for plugin in (SPREAD, AFFINITY):
         check(Crowd(case, plugin), plugin)
 
 
 @given(data=st.data(), case=cases())
 @settings(max_examples=60, deadline=None)
-def test_verdicts_after_events_equal_the_twins(data: st.DataObject, case: Json) -> None:
+def test_verdicts_after_events_equal_the_models(data: st.DataObject, case: Json) -> None:
     for plugin in (SPREAD, AFFINITY):
         crowd = Crowd(case, plugin)
         check(crowd, plugin)  # counters exist from here on, and must follow
@@ -53,7 +53,7 @@ def test_verdicts_after_events_equal_the_twins(data: st.DataObject, case: Json) 
 
 @given(data=st.data(), case=cases())
 @settings(max_examples=80, deadline=None)
-def test_dry_runs_equal_the_twins(data: st.DataObject, case: Json) -> None:
+def test_dry_runs_equal_the_models(data: st.DataObject, case: Json) -> None:
     for plugin in (SPREAD, AFFINITY):
         crowd = Crowd(case, plugin)
         state = CycleState()
@@ -61,13 +61,13 @@ def test_dry_runs_equal_the_twins(data: st.DataObject, case: Json) -> None:
         if plugin in state.skip_filter:
             continue
         before = fresh_verdicts(crowd, state)
-        twin: Any = filter_twin(crowd, plugin)
+        model: Any = filter_model(crowd, plugin)
         trial = Session(crowd.profile).trial(crowd.pod, state)
-        walk(data, crowd, trial, twin)
+        walk(data, crowd, trial, model)
         assert fresh_verdicts(crowd, state) == before  # the cycle's own state saw nothing of it
 
 
-def walk(data: st.DataObject, crowd: Crowd, trial: PodTrial, twin: Any) -> None:
+def walk(data: st.DataObject, crowd: Crowd, trial: PodTrial, model: Any) -> None:
     """Preemption-like: pods leave a node, some come back, others are nominated; sometimes in a fork."""
     nodes = crowd.nodes()
     for number in range(data.draw(st.integers(1, 6))):
@@ -77,22 +77,22 @@ def walk(data: st.DataObject, crowd: Crowd, trial: PodTrial, twin: Any) -> None:
         if leaves:
             gone = data.draw(st.sampled_from(there))
             trial.remove_pod(node.name, gone)
-            twin.update(gone, node, -1)
+            model.update(gone, node, -1)
         else:
             raw = data.draw(pods(f"extra{number}", node.name))
             added = msgspec.convert(raw, Pod)
             trial.add_pod(node.name, added)
-            twin.update(added, node, 1)
+            model.update(added, node, 1)
         assert trial.status.is_success
         for looked_at in nodes:
             status = trial.filter(looked_at.name)
-            assert ", ".join(status.reasons) == twin.verdict(looked_at)
+            assert ", ".join(status.reasons) == model.verdict(looked_at)
         statuses = dict(trial.filter_all())
         for looked_at in nodes:
             refused = statuses.get(looked_at.name)
-            assert ("" if refused is None else refused.message) == twin.verdict(looked_at)
+            assert ("" if refused is None else refused.message) == model.verdict(looked_at)
         if data.draw(st.booleans()):
-            trial, twin = trial.fork(), twin.clone()
+            trial, model = trial.fork(), model.clone()
 
 
 @given(case=cases())
@@ -125,9 +125,9 @@ def test_pods_of_equal_signature_get_equal_answers(case: Json, other: Json, take
         crowd = Crowd(case, plugin)
         if crowd.plugin.sign(crowd.pod) != crowd.plugin.sign(second):
             continue
-        first = told(crowd)
+        first = answers(crowd)
         crowd.pod = crowd.world.pod = second
-        assert told(crowd) == first
+        assert answers(crowd) == first
 
 
 def shuffle(data: st.DataObject, crowd: Crowd) -> None:
@@ -168,19 +168,19 @@ def shuffle(data: st.DataObject, crowd: Crowd) -> None:
         engine.drain()
 
 
-def told(crowd: Crowd) -> dict[str, Any]:
+def answers(crowd: Crowd) -> dict[str, Any]:
     return crowd.world.one_plugin(crowd.plugin.name)
 
 
 def check(crowd: Crowd, plugin: str) -> None:
-    answer = told(crowd)
-    twin: Any = filter_twin(crowd, plugin)
-    refused = {node.name: twin.verdict(node) for node in crowd.nodes() if twin.verdict(node)}
+    answer = answers(crowd)
+    model: Any = filter_model(crowd, plugin)
+    refused = {node.name: model.verdict(node) for node in crowd.nodes() if model.verdict(node)}
     assert {name: ", ".join(s["reasons"]) for name, s in answer.get("filter", {}).items()} == refused
     assert answer.get("score") == weighted(crowd, plugin)
 
 
-def filter_twin(crowd: Crowd, plugin: str) -> Any:
+def filter_model(crowd: Crowd, plugin: str) -> Any:
     if plugin == AFFINITY:
         return plain_affinity.PlainFilter(crowd.pod, crowd.nodes(), crowd.pods(), crowd.namespace_labels())
     found = spread_constraints(crowd, "DoNotSchedule")
