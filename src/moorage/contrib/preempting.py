@@ -21,7 +21,7 @@ from moorage.framework.preemption import PreemptionPolicy
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
-MOST_NAMED = 10
+MAX_NODES_NAMED = 10
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
@@ -51,7 +51,7 @@ class VictimPolicy(PreemptionPolicy):
 
     def without_victims(self, pod: Pod, node_names: Sequence[str]) -> Mapping[str, int]:
         """One reason per node, up to a number that can be read."""
-        if len(node_names) > MOST_NAMED:
+        if len(node_names) > MAX_NODES_NAMED:
             return super().without_victims(pod, node_names)
         return {f"No victims found on node {name} for preemptor pod {pod.name}": 1 for name in node_names}
 

@@ -26,7 +26,7 @@ MINIMUM = f"{PREFIX}minimum-preemptable-priority"
 SECONDS = f"{PREFIX}toleration-seconds"
 NEVER_ENDS = float("inf")
 FLUSH = 300.0
-"""Seconds after which a parked pod is tried again in any case."""
+"""Seconds after which an unschedulable pod is retried in any case."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 

@@ -13,7 +13,7 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 300.0
+MAX_PAUSE_SECONDS = 300.0
 STEADY_SECONDS = 600.0
 """After a `run` of this length a failure counts as the first one."""
 
@@ -40,4 +40,4 @@ async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> N
             )
             on_failure(plugin.name, error)
         await clock.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)

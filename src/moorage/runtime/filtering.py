@@ -116,7 +116,7 @@ def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
     """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its own."""
-    if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
+    if len(entries) > _MAX_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
         yield from _one_by_one(plugin, entries)
         return
     bits = sum(entry.mask.astype(np.int64) << bit for bit, entry in enumerate(entries))
@@ -147,7 +147,7 @@ def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> 
 
 
 REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
-_MOST_COMBINED = 16
+_MAX_COMBINED = 16
 
 
 def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:

@@ -44,7 +44,7 @@ from moorage.framework.statuses import NodeStatuses
 
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
-FREE_FAILURES, LONGEST_BACKOFF = 10, 60.0
+FREE_FAILURES, MAX_BACKOFF_SECONDS = 10, 60.0
 """A group whose plans fail more often than this, one after the other, backs off for up to so many seconds."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
@@ -205,7 +205,7 @@ class Coscheduling(
             # Plans lead to nothing again and again although members go where they say.
             progress.failures += 1
             if progress.failures > FREE_FAILURES:
-                seconds = backoff(progress.failures - FREE_FAILURES, 2.0, LONGEST_BACKOFF)
+                seconds = backoff(progress.failures - FREE_FAILURES, 2.0, MAX_BACKOFF_SECONDS)
                 self._back_off(group.key, progress, seconds)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.contrib.gpu.requests import GPU_COUNT, MOST_CARDS, WHOLE, GpuRequest, cards_of, gpu_request
+from moorage.contrib.gpu.requests import GPU_COUNT, MAX_CARDS, WHOLE, GpuRequest, cards_of, gpu_request
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes, NodeView
 
-ROW = np.dtype([("free", np.int64, (MOST_CARDS,)), ("kinds", np.int64)])
+ROW = np.dtype([("free", np.int64, (MAX_CARDS,)), ("kinds", np.int64)])
 """Milli free on each card, 0 for cards that a node does not have; the kinds of GPU pods there, as bits."""
 
 Choice = Callable[[Pod, GpuRequest, NodeView, Sequence[int]], int]
@@ -58,8 +58,8 @@ class Cards:
 
     def on(self, node: NodeView, without: str = "") -> tuple[list[int], int]:
         """`free` and `kinds` of one node, without one of its pods."""
-        count = min(node.allocatable.get(GPU_COUNT, 0), MOST_CARDS)
-        free, kinds = [WHOLE] * count + [0] * (MOST_CARDS - count), 0
+        count = min(node.allocatable.get(GPU_COUNT, 0), MAX_CARDS)
+        free, kinds = [WHOLE] * count + [0] * (MAX_CARDS - count), 0
         for request, cards in self._pods(node, without):
             kinds |= kind(request)
             # A pod that does not say which cards it has was bound by another scheduler, or is only nominated.

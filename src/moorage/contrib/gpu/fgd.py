@@ -16,7 +16,7 @@ from moorage.api.requests import CPU, pod_requests, resource_value
 from moorage.contrib.gpu.fragmentation import Fragmentation, NodeStates, TypicalPod
 from moorage.contrib.gpu.gpu_share import CHOICE
 from moorage.contrib.gpu.packing import GpuScorePlugin, whole
-from moorage.contrib.gpu.requests import GPU_MODEL, MOST_CARDS, WHOLE, GpuRequest, models_of
+from moorage.contrib.gpu.requests import GPU_MODEL, MAX_CARDS, WHOLE, GpuRequest, models_of
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -48,8 +48,8 @@ class TypicalPodArgs(Record):
             yield invalid(child(path, "cpu"), self.cpu, 'must be a quantity of cpu, such as 500m or "4"')
         if not 0 <= self.gpu_milli <= WHOLE:
             yield invalid(child(path, "gpuMilli"), self.gpu_milli, f"must be from 0 to {WHOLE}")
-        if not 1 <= self.gpu_count <= MOST_CARDS:
-            yield invalid(child(path, "gpuCount"), self.gpu_count, f"must be from 1 to {MOST_CARDS}")
+        if not 1 <= self.gpu_count <= MAX_CARDS:
+            yield invalid(child(path, "gpuCount"), self.gpu_count, f"must be from 1 to {MAX_CARDS}")
         elif self.gpu_count > 1 and self.gpu_milli != WHOLE:
             detail = f"must be {WHOLE} where gpuCount is above 1: parts are of one card"
             yield invalid(child(path, "gpuMilli"), self.gpu_milli, detail)

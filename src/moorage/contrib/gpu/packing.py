@@ -15,7 +15,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.api.requests import CPU, pod_requests
 from moorage.contrib.gpu.cards import Cards, kind
-from moorage.contrib.gpu.requests import GPU_COUNT, MOST_CARDS, WHOLE, GpuRequest, gpu_request
+from moorage.contrib.gpu.requests import GPU_COUNT, MAX_CARDS, WHOLE, GpuRequest, gpu_request
 from moorage.contrib.normalizing import min_max
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
@@ -25,7 +25,7 @@ from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 
 LARGEST_CPU = 128_000
 """Milli-cpu of a node that counts as the largest."""
-LARGEST_GPU = WHOLE * MOST_CARDS
+MAX_GPU_MILLI = WHOLE * MAX_CARDS
 
 
 class GpuScorePlugin(VectorScorePlugin, ReusablePlugin):
@@ -56,7 +56,7 @@ class BestFit(GpuScorePlugin):
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
         free_cpu = (nodes.free(CPU) - cpu) / LARGEST_CPU
-        free_gpu = (self.cards.free(nodes).sum(axis=1) - request.total) / LARGEST_GPU
+        free_gpu = (self.cards.free(nodes).sum(axis=1) - request.total) / MAX_GPU_MILLI
         return whole(100 * (1 - 0.5 * free_cpu - 0.5 * free_gpu))
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
@@ -70,7 +70,7 @@ class DotProduct(GpuScorePlugin):
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
         by_cpu = nodes.free(CPU) / LARGEST_CPU * (cpu / LARGEST_CPU)
-        by_gpu = self.cards.free(nodes).sum(axis=1) / LARGEST_GPU * (request.total / LARGEST_GPU)
+        by_gpu = self.cards.free(nodes).sum(axis=1) / MAX_GPU_MILLI * (request.total / MAX_GPU_MILLI)
         return whole(100 * (1 - 0.5 * (by_cpu + by_gpu))).clip(0, 100)
 
 
@@ -82,7 +82,7 @@ class GpuPacking(GpuScorePlugin):
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
         if not request.cards:
             return np.zeros(len(nodes), dtype=np.int64)
-        free, cards = self.cards.free(nodes), np.minimum(nodes.allocatable(GPU_COUNT), MOST_CARDS)
+        free, cards = self.cards.free(nodes), np.minimum(nodes.allocatable(GPU_COUNT), MAX_CARDS)
         idle = free == WHOLE
         scores = np.full(len(nodes), max(50 - request.cards, 33), dtype=np.int64)
         if request.is_part:
@@ -101,7 +101,7 @@ class GpuClustering(GpuScorePlugin):
         if not request.cards:
             return np.zeros(len(nodes), dtype=np.int64)
         kinds, own = self.cards.kinds(nodes), kind(request)
-        used = 25 * (LARGEST_GPU - self.cards.free(nodes).sum(axis=1)) // LARGEST_GPU
+        used = 25 * (MAX_GPU_MILLI - self.cards.free(nodes).sum(axis=1)) // MAX_GPU_MILLI
         alike = np.select([kinds == own, (kinds & own) > 0, kinds == 0], [75, 50, 25], 0)
         clustered: IntArray = used + alike
         return clustered
@@ -115,7 +115,7 @@ class GpuLeastFree(GpuScorePlugin):
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
         idle = (self.cards.free(nodes) == WHOLE).sum(axis=1)
-        points: IntArray = 100 - 100 * idle // MOST_CARDS
+        points: IntArray = 100 - 100 * idle // MAX_CARDS
         return points
 
 

@@ -18,7 +18,7 @@ GPU_INDEX = "alibabacloud.com/gpu-index"
 
 WHOLE = 1000
 """Milli of one card."""
-MOST_CARDS = 8
+MAX_CARDS = 8
 """Cards of a node that are used; any more are not."""
 
 
@@ -52,7 +52,7 @@ def read_request(pod: Pod) -> tuple[GpuRequest, str]:
     if GPU_MILLI not in annotations and GPU_COUNT not in annotations:
         return _of_resource(pod)
     found = []
-    for name, missing, most in ((GPU_COUNT, "1", MOST_CARDS), (GPU_MILLI, str(WHOLE), WHOLE)):
+    for name, missing, most in ((GPU_COUNT, "1", MAX_CARDS), (GPU_MILLI, str(WHOLE), WHOLE)):
         text = annotations.get(name, missing)
         if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= most):
             return NOTHING, f"annotation {name} must be a number from 0 to {most}, not {text!r}"
@@ -71,8 +71,8 @@ def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
     if not any(GPU_MILLI in container.resources.requests for container in pod.spec.containers):
         return NOTHING, ""
     total = pod_requests(pod).get(GPU_MILLI, 0)
-    if total > WHOLE and (total % WHOLE or total > WHOLE * MOST_CARDS):
-        most = WHOLE * MOST_CARDS
+    if total > WHOLE and (total % WHOLE or total > WHOLE * MAX_CARDS):
+        most = WHOLE * MAX_CARDS
         return (NOTHING, f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}")
     models = models_of(pod.annotations.get(GPU_MODEL, ""))
     return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""

@@ -33,7 +33,7 @@ from moorage.framework.nodes import FloatArray, Nodes
 OnTick = Callable[[], AbstractContextManager[object]]
 """Entered before the values change, and left when they have changed."""
 
-SHORTEST = 300.0
+MIN_KEEP_SECONDS = 300.0
 """Seconds of history that are kept in any case: longer than values take to arrive."""
 AGE = "age"
 TAKEN, REQUESTED, CAPACITY = "taken", "requested ", "capacity "
@@ -63,7 +63,7 @@ class NodeUsage:
         """For `reads`; bumped with every tick."""
         self._measures: set[str] = set()
         self._history = UsageHistory()
-        self._keep = SHORTEST
+        self._keep = MIN_KEEP_SECONDS
         self._window = 0.0
         self._now = 0.0
         self._index: dict[str, int] = {}
@@ -79,7 +79,7 @@ class NodeUsage:
         key = ("moorage.contrib.metrics", msgspec.json.encode(provider))
         found = handle.shared(key, lambda: cls(provider))
         found._measures.update(measures)
-        found._keep = max(found._keep, keep + SHORTEST)
+        found._keep = max(found._keep, keep + MIN_KEEP_SECONDS)
         return found
 
     async def run(self, handle: Handle, on_tick: OnTick) -> None:

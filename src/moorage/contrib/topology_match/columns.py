@@ -18,7 +18,7 @@ from moorage.contrib.topology_match.topology import POD, SINGLE_NUMA_NODE, Amoun
 from moorage.framework.nodes import FloatArray, IntArray, Nodes
 
 NOT_REPORTED = -1.0
-_MOST_SETS = 1000
+_MAX_SETS = 1000
 """Sets of zones of one size that are looked at: of 12 zones all, of more zones small ones only."""
 _FACTS = np.dtype(
     [
@@ -150,7 +150,7 @@ def zone_sets(distances: Layout) -> list[ZoneSet]:
     ones first among them."""
     found = []
     for size in range(1, len(distances) + 1):
-        if comb(len(distances), size) > _MOST_SETS:
+        if comb(len(distances), size) > _MAX_SETS:
             break
         sums = {
             zones: sum(distances[one][other] for one in zones for other in zones)

@@ -20,7 +20,7 @@ SINGLE_NUMA_NODE = "single-numa-node"
 POLICIES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
 CONTAINER, POD = "container", "pod"
 SCOPES = (CONTAINER, POD)
-POLICY, SCOPE, MOST = "topologyManagerPolicy", "topologyManagerScope", "topologyManagerMaxNUMANodes"
+POLICY, SCOPE, MAX_ZONES = "topologyManagerPolicy", "topologyManagerScope", "topologyManagerMaxNUMANodes"
 """Attributes of an object."""
 _LIMIT = 1024
 """Of `topologyManagerMaxNUMANodes`."""
@@ -107,7 +107,7 @@ def _manager(obj: Unstructured) -> TopologyManager:
             manager = manager._replace(policy=value)
         elif name == SCOPE and value in SCOPES:
             manager = manager._replace(scope=value)
-        elif name == MOST and value.isascii() and value.isdigit() and int(value) > 1:
+        elif name == MAX_ZONES and value.isascii() and value.isdigit() and int(value) > 1:
             manager = manager._replace(max_numa_nodes=min(int(value), _LIMIT))
     return manager
 

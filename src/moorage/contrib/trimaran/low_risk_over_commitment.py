@@ -92,11 +92,11 @@ def _is_near_one(value: float) -> bool:
 
 
 DEFAULT_WINDOW, DEFAULT_WEIGHT = 5, 0.5
-MOST_VARIANCE = 0.99
+MAX_VARIANCE = 0.99
 """Of the largest variance that a beta distribution of some mean can have."""
 
 SUMS = np.dtype([(name, np.float64) for name in PodAmounts._fields])
-LEAST_DEVIATION = 0.002
+MIN_DEVIATION = 0.002
 """Of a share; less counts as none: usage is then as good as certain."""
 
 
@@ -169,7 +169,7 @@ class LowRiskOverCommitment(TrimaranPlugin):
         size = np.maximum(nodes.floats("allocatable", resource), 1)
         mean = self.average(resource).of(nodes).clip(0, 100) / 100
         spread = self.deviation(resource).of(nodes).clip(0, 100) / 100 * self._smoothing
-        spread = np.minimum(spread, np.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        spread = np.minimum(spread, np.sqrt(MAX_VARIANCE * mean * (1 - mean)))
         requests, limits = self._sum(nodes, resource, "request"), self._sum(nodes, resource, "limit")
         return np.nan_to_num(1 - within_all(np.minimum(requests / size, 1), limits / size, mean, spread))
 
@@ -180,7 +180,7 @@ class LowRiskOverCommitment(TrimaranPlugin):
         if mean != mean:
             return 0.0
         spread = min(max(self.deviation(resource).at(node.name), 0), 100) / 100 * self._smoothing
-        spread = min(spread, math.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        spread = min(spread, math.sqrt(MAX_VARIANCE * mean * (1 - mean)))
         sums = dict(zip(PodAmounts._fields, self._sums_on(node), strict=True))
         requests, limits = sums[f"{resource}_request"] / size, sums[f"{resource}_limit"] / size
         return 1 - within(min(requests, 1), limits, mean, spread)
@@ -195,7 +195,7 @@ class LowRiskOverCommitment(TrimaranPlugin):
 def within_all(requested: FloatArray, limited: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
     """The probability that usage is within what is requested, given that it is within the limits; all are
     shares of the node. NaN where the mean is."""
-    fits = spread >= LEAST_DEVIATION
+    fits = spread >= MIN_DEVIATION
     temper = np.where(fits, mean * (1 - mean) / np.where(fits, spread**2, 1) - 1, 1)
     alpha, other = np.where(fits, mean * temper, 1), np.where(fits, (1 - mean) * temper, 1)
     shares = np.concatenate((requested, np.minimum(limited, 1)))
@@ -209,7 +209,7 @@ def within(requested: float, limited: float, mean: float, spread: float) -> floa
     """`within_all` for one node."""
     if limited == 0:
         return 1.0
-    if spread < LEAST_DEVIATION:
+    if spread < MIN_DEVIATION:
         return float(mean <= requested)
     temper = mean * (1 - mean) / spread**2 - 1
     alpha, other = mean * temper, (1 - mean) * temper

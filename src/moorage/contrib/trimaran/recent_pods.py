@@ -9,7 +9,7 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.api.times import parse_time
 
-LONGEST = 900.0
+MAX_AGE_SECONDS = 900.0
 """Seconds after which a pod is not recent, however late measurements are."""
 
 
@@ -22,7 +22,7 @@ class RecentPods:
         self._now = now
         self._by_node: dict[str, dict[str, tuple[float, int]]] = {}
         """Node → UID → when it came, and what it is expected to use."""
-        self._since = now() - LONGEST
+        self._since = now() - MAX_AGE_SECONDS
 
     def pod_changed(self, old: Any, new: Any) -> None:
         """Of a pod that has its node already when it appears, the condition PodScheduled says since when."""

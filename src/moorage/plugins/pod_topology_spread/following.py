@@ -19,7 +19,7 @@ from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
 from moorage.plugins.pod_topology_spread.scoring import ScoreState, rounded_one, turn
 
-_MOST_GROUPS = 64
+_MAX_GROUPS = 64
 """More of them take longer than scoring all rows."""
 
 
@@ -73,7 +73,7 @@ class IncrementalSpread:
         """Group → its feasible rows, of which it has at least one."""
 
     def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:
-        if not self._catch_up() or len(self._present) > _MOST_GROUPS:
+        if not self._catch_up() or len(self._present) > _MAX_GROUPS:
             return False
         self._score_groups(weight)
         self._scores.take(self._groups, out=out, mode="clip")

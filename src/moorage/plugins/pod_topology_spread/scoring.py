@@ -20,9 +20,9 @@ from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
 
-_MOST_ZONES = 64
+_MAX_ZONES = 64
 """With more of them arrays are faster."""
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 """With more nodes that differ from their zone arrays are faster."""
 
 
@@ -101,7 +101,7 @@ def group(
             if host is not None:
                 return None
             host = found, weight
-        elif zones is not None or topology.size > _MOST_ZONES:
+        elif zones is not None or topology.size > _MAX_ZONES:
             return None
         else:
             zones, factor, skew, pods = topology, weight, found.constraint.max_skew - 1, table.tolist()
@@ -111,7 +111,7 @@ def group(
         found, weight = host
         base = float(found.constraint.max_skew - 1)
         few = found.counter.few() if found.counter is not None else _NOWHERE
-        if few is None or len(few) > _MOST_ROWS:
+        if few is None or len(few) > _MAX_ROWS:
             return None
         used = len(nodes.rows)
         for row, number in few.items():
