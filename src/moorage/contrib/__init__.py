@@ -1,2 +1,3 @@
-"""Plugins beyond kube-scheduler's own, most of them known from kubernetes-sigs/scheduler-plugins. Each is enabled by
-name in a configuration and uses `moorage.framework` and `moorage.api` only, as any plugin outside must."""
+"""Optional plugins, most of them known from kubernetes-sigs/scheduler-plugins. A configuration enables them by name.
+They use `moorage.framework` and `moorage.api` only, as any external plugin must. Docstrings that say "of
+scheduler-plugins" refer to files and KEPs of that repository."""

@@ -120,7 +120,7 @@ class Coscheduling(
         return Status.skip()
 
     def _refusal(self, group: GroupObject, progress: Progress, pod: Pod, nodes: Nodes) -> Status | None:
-        """What can be said without looking for nodes."""
+        """Return why the pod is rejected, without searching for nodes."""
         if progress.backoff_until > self.handle.clock.now():
             return Status.unresolvable(f"podGroup {group.key} failed recently")
         members = self._groups.members(group.key)
@@ -143,7 +143,7 @@ class Coscheduling(
         return None
 
     def _plan(self, group: GroupObject, progress: Progress, pod: Pod) -> Status | None:
-        """Begin a round, unless one is under way or the group has started; or say why it does not fit."""
+        """Begin a round, unless one is in progress or the group has started; or return why the group does not fit."""
         now, key = self.handle.clock.now(), group.key
         if progress.refused is not None and now < progress.refused_at + REFUSED_FOR:
             return progress.refused
@@ -186,7 +186,7 @@ class Coscheduling(
     # PostFilter, Reserve, Permit, PostBind
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Status:
-        """Also called when PreFilter refused the pod."""
+        """Fail the group. This also runs if PreFilter rejected the pod."""
         group = self._groups.podgroup(group_of(pod))
         if group is None:
             return Status.unschedulable("can not find pod group")
@@ -251,7 +251,7 @@ class Coscheduling(
         self._groups.prune(key)
 
     def _fail(self, key: str, reason: str) -> None:
-        """No member waits any longer, and the group goes behind those that have not failed since."""
+        """Reject all waiting members and move the group behind those that have not failed since."""
         progress = self._groups.progress(key)
         for uid in self._groups.waiting(key):
             progress.drop(uid)
@@ -286,7 +286,7 @@ class Coscheduling(
         return None
 
     def _say_that_it_waits(self, pod: Pod) -> None:
-        """An event for those who wonder about a pod that is pending and was not refused."""
+        """Record an event on a pod that is pending although it was not rejected."""
         if self.handle.waiting_pod(pod.uid) is not None:
             key = group_of(pod)
             self.handle.recorder.event(
@@ -315,7 +315,7 @@ class Coscheduling(
             self._controller.changed(key)
 
     def _waits_for(self, key: str, what: str) -> None:
-        """For the status of the PodGroup."""
+        """Record what the group waits for, for the status of the PodGroup."""
         progress = self._groups.progress(key)
         if progress.waits_for != what:
             progress.waits_for = what

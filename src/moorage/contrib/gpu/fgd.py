@@ -1,5 +1,5 @@
-"""FGD, Fragmentation Gradient Descent: prefers the node, and on it the card, where the idle GPU that typical
-pods cannot use grows least."""
+"""FGD, Fragmentation Gradient Descent: prefer the node, and on it the card, that adds the least fragmentation: idle GPU
+that typical pods cannot use."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TypicalPodArgs(Record):
 
 
 class FGDArgs(PluginArgs):
-    """The pods that are expected."""
+    """The classes of pods that are expected."""
 
     typical_pods: tuple[TypicalPodArgs, ...] = ()
 
@@ -86,7 +86,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         state.write(CHOICE, self.choose)
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        """Kept up to date by the node table: for a pod like an earlier one only changed nodes are judged."""
+        """Return the scores. The node table keeps them up to date: for a pod like an earlier one only changed nodes are
+        computed."""
 
         def compute(nodes: Nodes) -> IntArray:
             found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=0).clip(0)
@@ -108,8 +109,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         return np.array([self.fragmentation.model(name) for name in names], dtype=np.int64)
 
     def _scores(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> IntArray:
-        """Choices by nodes: 50 where fragmentation stays as it is, -1 for cards where the pod does not fit. A
-        sigmoid over whole cards, cut off to integers."""
+        """Return scores, choices by nodes: 50 if fragmentation does not change, -1 for cards where the pod does not
+        fit. The score is a sigmoid over whole cards, truncated to integers."""
         decrease = self.fragmentation.decrease(request, cpu, nodes)
         decrease[np.abs(decrease) < NOISE] = 0.0
         points = whole(100 / (1 + np.exp(-decrease / WHOLE)))

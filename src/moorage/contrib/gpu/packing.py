@@ -1,7 +1,7 @@
-"""Score plugins that pack GPUs: each is a formula over what is free. GpuShare beside them keeps account.
+"""Score plugins that pack GPUs: each is a formula over the free resources. GpuShare does the accounting.
 
-The first four score as in the experiments of "Beware of Fragmentation", where of nodes with equal scores a
-fixed one wins. Here it is the first of the snapshot.
+The first four score as in the experiments of "Beware of Fragmentation", where a fixed node wins among equal scores.
+Here it is the first one of the snapshot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_GPU_MILLI = WHOLE * MAX_CARDS
 
 
 class GpuScorePlugin(VectorScorePlugin, ReusablePlugin):
-    """A score that depends on what the pod asks for and on what is free on a node."""
+    """A score that depends on the pod's request and on the free resources of a node."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -40,7 +40,7 @@ class GpuScorePlugin(VectorScorePlugin, ReusablePlugin):
 
     @abstractmethod
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        """The scores of nodes for a pod with this request of GPUs, and this one of milli-cpu."""
+        """Return the scores of nodes for a pod with this request of GPUs and of milli-cpu."""
 
     def sign(self, pod: Pod) -> Hashable:
         return gpu_request(pod), pod_requests(pod).get(CPU, 0)
@@ -50,7 +50,7 @@ class GpuScorePlugin(VectorScorePlugin, ReusablePlugin):
 
 
 class BestFit(GpuScorePlugin):
-    """Prefers nodes that have least cpu and GPU free with the pod."""
+    """Prefers nodes with the least cpu and GPU left."""
 
     name = "BestFit"
 
@@ -64,7 +64,7 @@ class BestFit(GpuScorePlugin):
 
 
 class DotProduct(GpuScorePlugin):
-    """Prefers nodes where the product of what is free and what is asked for is smallest."""
+    """Prefers nodes with the smallest product of free and requested resources."""
 
     name = "DotProduct"
 
@@ -75,7 +75,7 @@ class DotProduct(GpuScorePlugin):
 
 
 class GpuPacking(GpuScorePlugin):
-    """Prefers cards in use, then nodes with a card in use, then idle nodes; of these the smallest."""
+    """Prefers cards in use, then nodes with a card in use, then idle nodes, the smallest first."""
 
     name = "GpuPacking"
 
@@ -93,7 +93,7 @@ class GpuPacking(GpuScorePlugin):
 
 
 class GpuClustering(GpuScorePlugin):
-    """Prefers nodes with GPU pods of the same kind alone: parts of a card, one card, two cards and so on."""
+    """Prefers nodes whose GPU pods are all of the same kind: parts of a card, one card, two cards and so on."""
 
     name = "GpuClustering"
 
@@ -108,8 +108,8 @@ class GpuClustering(GpuScorePlugin):
 
 
 class GpuLeastFree(GpuScorePlugin):
-    """Prefers nodes with the fewest idle cards, so that pods that ask for many find them together. Pods
-    without GPUs go to nodes without idle ones first."""
+    """Prefers nodes with the fewest idle cards, so that pods that request many cards find them together. Pods without
+    GPUs prefer nodes without idle cards."""
 
     name = "GpuLeastFree"
 
@@ -120,6 +120,6 @@ class GpuLeastFree(GpuScorePlugin):
 
 
 def whole(points: Any) -> IntArray:
-    """Fractions are cut off."""
+    """Truncate fractions."""
     cut: IntArray = points.astype(np.int64)
     return cut
