@@ -1,3 +1,3 @@
-"""Optional plugins, most of them known from kubernetes-sigs/scheduler-plugins. A configuration enables them by name.
-They use `moorage.framework` and `moorage.api` only, as any external plugin must. Docstrings that say "of
-scheduler-plugins" refer to files and KEPs of that repository."""
+"""Optional plugins, most of them known from kubernetes-sigs/scheduler-plugins v0.34.7; docstrings name the files and
+KEPs of that repository. A configuration enables a plugin by name. Like external plugins, they use `moorage.framework`
+and `moorage.api` only."""

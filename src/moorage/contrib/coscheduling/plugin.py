@@ -1,14 +1,14 @@
-"""Coscheduling at the extension points: who goes first, who may be tried, who has to wait for the others.
+"""The extension points of Coscheduling. Follows pkg/coscheduling/coscheduling.go of scheduler-plugins.
 
-    PreFilter: enough members? minResources free? does the whole group fit?  ──no──▶ refused, the group fails
+    PreFilter: enough members? minResources free? does the whole group fit? ──no──▶ rejected, the group fails
        │ yes: a round begins; its plan is kept for this group
        ▼
     Permit: a member has a node ──▶ Wait ──▶ Wait ──▶ the last one: all start
-                                     │ one finds no node (PostFilter), gives its node back (Unreserve), or the
-                                     ▼ time is over
-                                   all that wait are rejected, and the group comes back later
+                                     │ one finds no node (PostFilter), releases its node (Unreserve),
+                                     ▼ or the wait times out
+                                   all waiting members are rejected, and the group is retried later
 
-Reasons and order are those of scheduler-plugins; that the group is planned as a whole is not."""
+Messages and order are those of scheduler-plugins; planning the group as a whole is an addition."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""GangPreemption at the extension points: plans the victims of a whole group, and holds its members back
-until they are gone.
+"""The extension points of GangPreemption: plan the victims of a whole group, and gate its members until these are gone.
 
-    PostFilter: a member fits nowhere ──▶ a plan for all members that the group needs ──none──▶ refused
-       │ found: every member is nominated, all victims are sent away
+    PostFilter: a member fits nowhere ──▶ a plan for all members that the group needs ──none──▶ rejected
+       │ found: every member is nominated, all victims are evicted
        ▼
     PreEnqueue: members wait until the last victim is gone ──▶ each is tried on its nominated node
 
-Which members there are and who has a node is what Coscheduling knows (`coscheduling.groups`). Pods without a
-group, and members of a group that has started, preempt as with DefaultPreemption."""
+Members and their nodes are tracked by Coscheduling (`coscheduling.groups`). Pods without a group, and members of a
+group that has started, preempt as with DefaultPreemption."""
 
 from __future__ import annotations
 
