@@ -1,4 +1,4 @@
-"""The background work of plugins: `run` is started again when it fails, after a pause that grows."""
+"""Background tasks of plugins: `run` is restarted after a failure, with a growing pause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEADY_SECONDS = 600.0
 
 
 async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> None:
-    """Until `run` returns, or this task is cancelled."""
+    """Run until `run` returns or this task is cancelled."""
     pause = FIRST_PAUSE
     while True:
         began = clock.now()

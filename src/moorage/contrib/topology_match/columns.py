@@ -140,7 +140,7 @@ class ZoneColumns:
 
 
 def remaining(zone: Zone, reserved: Amounts) -> Amounts:
-    """What a zone has beside that."""
+    """Return what is available in a zone after subtracting the reserved amounts."""
     return {name: max(min(amount, LARGEST) - reserved.get(name, 0), 0) for name, amount in zone.available.items()}
 
 

@@ -82,7 +82,8 @@ class TrimaranPlugin(WholeTableScorePlugin, ReusablePlugin):
         return found
 
     def _statistic(self, resource: str, function: str) -> Values:
-        """Return the deviation that a source reports, or compute it for sources that report none."""
+        """Return the values of a source that reports deviations as they are; compute them over a window for other
+        sources."""
         if self.usage.has(deviation(resource)):
             return self.usage.percent(deviation(resource) if function == DEVIATION else resource, LATEST)
         return self.usage.percent(resource, Window(function=function, seconds=SECONDS))
