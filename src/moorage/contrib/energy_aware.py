@@ -2,8 +2,7 @@
 
 The power model of a node is linear: idle watts without load, maximum watts with all cpus in use; labels or annotations
 state both. A pod adds its share of the difference, and the idle watts of a node that it wakes up. Temperature and power
-are measured (`contrib.metrics`); a label or annotation may also state the temperature.
-"""
+are measured (`contrib.metrics`); a label or annotation may also state the temperature."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """LowCpuScheduler: reject nodes that use too much cpu or memory, and prefer those that use the least.
 
 Usage is measured (`contrib.metrics`) and always slightly out of date. Pods that were assigned to a node after the
-measurement, by any scheduler, are therefore added with their requests: in a burst each pod sees the previous ones.
-"""
+measurement, by any scheduler, are therefore added with their requests: in a burst each pod sees the previous ones."""
 
 from __future__ import annotations
 

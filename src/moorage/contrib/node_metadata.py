@@ -1,8 +1,7 @@
 """NodeMetadata: prefer nodes by a number or a time in one of their labels or annotations. Follows
 pkg/nodemetadata/node_metadata.go of scheduler-plugins (KEP-942).
 
-Nodes without a valid value score 0, the others 1 to 100.
-"""
+Nodes without a valid value score 0, the others 1 to 100."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """NodeResourcesAllocatable: prefer small or large nodes by their allocatable resources. Follows
 pkg/noderesources/allocatable.go of scheduler-plugins (KEP-48).
 
-Running pods do not count; NodeResourcesFit scores by free resources.
-"""
+Running pods do not count; NodeResourcesFit scores by free resources."""
 
 from __future__ import annotations
 

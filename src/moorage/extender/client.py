@@ -3,8 +3,7 @@
 Every failure is an ExtenderError with the URL, except a bind that was sent and not confirmed: that is OutcomeUnknown,
 because the pod may be bound, and only the API server knows. A call is repeated once if the server had closed the
 kept-alive connection; a bind never is. The transport makes connections and forbids redirects, proxies, cookies and
-decompression.
-"""
+decompression."""
 
 from __future__ import annotations
 

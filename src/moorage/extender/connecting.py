@@ -1,8 +1,7 @@
 """Build extenders from the `extenders` of a configuration: addresses, certificates, connections.
 
 Stricter than kube-scheduler: HTTPS without a CA is verified against the system's roots, and only `insecure: true` turns
-that off.
-"""
+that off."""
 
 from __future__ import annotations
 

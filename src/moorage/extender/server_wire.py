@@ -2,8 +2,7 @@
 
 The keys are the field names of k8s.io/kube-scheduler/extender/v1, as Go writes them; unknown keys are ignored. An
 invalid request raises a RequestError that names the field. Pods and nodes are kept as raw JSON: a node is sent back
-unchanged, and a pod that is sent again, as in prioritize after filter, is not decoded again.
-"""
+unchanged, and a pod that is sent again, as in prioritize after filter, is not decoded again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Translate in-tree volumes to CSI: plugin, driver, volume handle and topology.
 
 Follows k8s.io/csi-translation-lib. Only the five disk plugins whose migration is always on are translated; Azure Files
-and vSphere are known by name only. A volume that cannot be translated raises `TranslationError`.
-"""
+and vSphere are known by name only. A volume that cannot be translated raises `TranslationError`."""
 
 from __future__ import annotations
 

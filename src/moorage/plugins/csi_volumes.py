@@ -1,8 +1,7 @@
 """Resolve the volumes of a pod to CSI drivers and volume handles, in order to count volumes per node.
 
 In-tree volumes count for the driver that replaced them. Follows
-pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
-"""
+pkg/scheduler/framework/plugins/nodevolumelimits/csi.go."""
 
 from __future__ import annotations
 

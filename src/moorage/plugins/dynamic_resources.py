@@ -2,8 +2,7 @@
 
 Devices are not allocated yet. Pods without claims behave as in
 pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, including the line that they get in their message.
-Pods with claims are rejected, so that they never run without their devices.
-"""
+Pods with claims are rejected, so that they never run without their devices."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Follows pkg/scheduler/framework/plugins/imagelocality/image_locality.go. An image counts with its size on the node times
 the share of nodes that have it, so that a single node with a new image does not attract all pods. Image volumes add to
-the sum like containers, but only containers raise the sum that gives the full score.
-"""
+the sum like containers, but only containers raise the sum that gives the full score."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 DefaultBinder.
 
 They follow pkg/scheduler/framework/plugins/{schedulinggates,queuesort,defaultpreemption,defaultbinder} of
-kube-scheduler. Preemption itself is in `framework.preemption`.
-"""
+kube-scheduler. Preemption itself is in `framework.preemption`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """NodePorts: two pods on one node cannot use the same host port.
 
 Follows pkg/scheduler/framework/plugins/nodeports/node_ports.go. A port consists of protocol, address and number. The
-address 0.0.0.0 stands for all addresses of the node, so it conflicts with every other.
-"""
+address 0.0.0.0 stands for all addresses of the node, so it conflicts with every other."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Follows pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. Most nodes are far below their limits, which the number
 of volumes that their pods mention already shows. Only if that upper bound is too high are volumes looked up and counted
-once each.
-"""
+once each."""
 
 from __future__ import annotations
 

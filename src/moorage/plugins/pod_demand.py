@@ -2,8 +2,7 @@
 
 There are three readings, as upstream. NodeResourcesFit filters by the effective request with pod-level resources
 (KEP-2837). It scores by the containers' requests with scoring defaults, without pod-level resources.
-NodeResourcesBalancedAllocation scores by the effective request, including a resize in progress.
-"""
+NodeResourcesBalancedAllocation scores by the effective request, including a resize in progress."""
 
 from __future__ import annotations
 

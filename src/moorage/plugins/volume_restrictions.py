@@ -46,8 +46,7 @@ Disk = tuple[str, Hashable, bool]
 class SingleUse:
     """The ReadWriteOncePod claims of the incoming pod, and how many uses by other pods conflict with them.
 
-    Every claim in use counts once at first; the changes of a dry run then count single references.
-    """
+    Every claim in use counts once at first; the changes of a dry run then count single references."""
 
     claims: frozenset[str]
     uses: int

@@ -1,8 +1,7 @@
 """Reserve, Unreserve, Permit, PreBind, Bind, PostBind: the steps after a node has been chosen.
 
 Reserve and Permit end the scheduling cycle; the others run in the pod's own task. Follows
-pkg/scheduler/framework/runtime/framework.go.
-"""
+pkg/scheduler/framework/runtime/framework.go."""
 
 from __future__ import annotations
 

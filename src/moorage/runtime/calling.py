@@ -1,8 +1,7 @@
 """Call a plugin, and report failures with plugin, extension point, pod and node.
 
 Every result of a plugin passes through here: an exception or a wrong type becomes an Error status that names all four,
-is logged with its traceback, and fails that attempt only.
-"""
+is logged with its traceback, and fails that attempt only."""
 
 from __future__ import annotations
 

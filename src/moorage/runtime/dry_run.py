@@ -2,8 +2,7 @@
 
 A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is read, once
 for all trials of a session with the same changes. AddPod and RemovePod of the plugins update counts over the cluster on
-the clone.
-"""
+the clone."""
 
 from __future__ import annotations
 

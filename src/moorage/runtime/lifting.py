@@ -1,7 +1,6 @@
 """Adapters between the scalar and the vector form of Score, and validation of scores.
 
-An error in here is raised as `NodeFailure`, which names the node that the plugin was scoring.
-"""
+An error in here is raised as `NodeFailure`, which names the node that the plugin was scoring."""
 
 from __future__ import annotations
 

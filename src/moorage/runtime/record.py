@@ -1,8 +1,7 @@
 """The decision record: what one attempt decided, and why.
 
 Types only: the runtime and the cycle fill them, `scheduler.records` keeps them. The FailedScheduling message,
-`explain`, the UI and the simulator all read the same record.
-"""
+`explain`, the UI and the simulator all read the same record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """PreScore, Score, NormalizeScore: compute a total per row from the feasible rows.
 
-Arrays have one entry per row of the table in use; entries of rows that are not feasible are meaningless.
-"""
+Arrays have one entry per row of the table in use; entries of rows that are not feasible are meaningless."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 and writes them to the pod before it is bound.
 
 Score plugins choose the node. One of them may also choose the card by writing a `Choice` to the cycle state; otherwise
-a part of a card goes to the card that has the least left afterwards.
-"""
+a part of a card goes to the card that has the least left afterwards."""
 
 from __future__ import annotations
 

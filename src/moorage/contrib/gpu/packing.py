@@ -1,8 +1,7 @@
 """Score plugins that pack GPUs: each is a formula over the free resources. GpuShare does the accounting.
 
 The first four score as in the experiments of "Beware of Fragmentation", where a fixed node wins among equal scores.
-Here it is the first one of the snapshot.
-"""
+Here it is the first one of the snapshot."""
 
 from __future__ import annotations
 

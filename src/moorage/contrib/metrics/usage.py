@@ -2,8 +2,7 @@
 
 There is one instance per process and provider, shared by plugins and profiles. The first plugin fetches in the
 background; if it stops, another one takes over. Every tick, successful or not, creates a new state that is valid until
-the next tick: values, their age, and the requests of pods at the time of measurement.
-"""
+the next tick: values, their age, and the requests of pods at the time of measurement."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Follows pkg/scheduler/framework/plugins/interpodaffinity/scoring.go. Each running pod adds to its domain the weight of
 every preferred term of the incoming pod that it matches (negative for anti-affinity), and the weight of each of its own
 preferred terms that select the incoming pod. A required affinity term of a running pod that selects the incoming pod
-adds hardPodAffinityWeight.
-"""
+adds hardPodAffinityWeight."""
 
 from __future__ import annotations
 

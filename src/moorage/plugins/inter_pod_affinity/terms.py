@@ -5,8 +5,7 @@ term, where it is matched against an empty set of labels: a selector that consis
 matches pods of every namespace.
 
 A pod may have hundreds of terms, and thousands may select it. Most terms are about pods on a few nodes: `RowSums` adds
-these up row by row, and makes one array per topology key instead of one per term.
-"""
+these up row by row, and makes one array per topology key instead of one per term."""
 
 from __future__ import annotations
 

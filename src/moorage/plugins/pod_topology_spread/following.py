@@ -2,8 +2,7 @@
 
 The score of a node depends on two numbers only: the matching pods in its zone and those on the node itself. Rows are
 therefore grouped by (zone, pods on the node). A pod that is added or removed moves one row to another group. Scores are
-computed per group, and one pass over all rows spreads them.
-"""
+computed per group, and one pass over all rows spreads them."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Follows pkg/scheduler/framework/plugins/volumebinding of kube-scheduler. `claims` sorts a pod's claims, `reach` finds
 the nodes that can access a volume, `matching` chooses among existing volumes, `finding` combines them into a verdict
 per node, `binder` reserves and binds, `scoring` scores nodes if the feature gate is on. `plugin` has the extension
-points.
-"""
+points."""
 
 from moorage.plugins.volume_binding.plugin import VolumeBinding
 

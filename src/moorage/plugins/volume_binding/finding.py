@@ -1,8 +1,7 @@
 """Judge nodes: does every claim of the pod have a volume there, or can one be provisioned?
 
 All nodes are judged at once. The plan for the chosen node is read from the same result, so that a reservation never
-differs from the verdict.
-"""
+differs from the verdict."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Static matching: choose an existing volume for a claim on each node.
 
 Follows FindMatchingVolume in k8s.io/component-helpers/storage/volume. If a volume is reserved for the claim, only that
-volume may be used; otherwise the smallest volume that fits is chosen.
-"""
+volume may be used; otherwise the smallest volume that fits is chosen."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
 """Many nodes in a dry run at once, each without its victims. Implements `framework.handle.PreemptionTrial`.
 
-Each node is judged by itself, but few plugins notice. A filter that does not read the row, or reads nothing
-but sums there (`headroom`), is asked about all nodes in one call, on rows that lack their victims. Other
-filters read the pods of a node from its view, so they are asked about one node at a time. So are plugins with
-AddPod and RemovePod where a victim concerns them: only then the node gets a cycle state of its own. Plugins
-stay in their configured order, so the first one that refuses a node is the one that is recorded.
+Each node is judged by itself, but few plugins notice. A filter that does not read the row, or reads nothing but sums
+there (`headroom`), is asked about all nodes in one call, on rows that lack their victims. Other filters read the pods
+of a node from its view, so they are asked about one node at a time. So are plugins with AddPod and RemovePod where a
+victim concerns them: only then the node gets a cycle state of its own. Plugins stay in their configured order, so the
+first one that refuses a node is the one that is recorded.
 
-A reprieve asks only the filters that can change their mind: those that read the row, and those whose plugin
-is notified of the victim that returns. Where sums are all that matters no filter is asked at all: `headroom`
-says how much more other pods may request on each node, and a victim that returns is a subtraction, done for
-all nodes at the same time.
-"""
+A reprieve asks only the filters that can change their mind: those that read the row, and those whose plugin is notified
+of the victim that returns. Where sums are all that matters no filter is asked at all: `headroom` says how much more
+other pods may request on each node, and a victim that returns is a subtraction, done for all nodes at the same time."""
 
 from __future__ import annotations
 
