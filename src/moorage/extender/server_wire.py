@@ -167,7 +167,7 @@ def _decode(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except _UNREADABLE as error:
-        raise RequestError(f"the request is not as agreed: {error}") from error
+        raise RequestError(f"invalid request: {error}") from error
 
 
 @dataclass(slots=True)

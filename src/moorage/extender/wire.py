@@ -105,7 +105,7 @@ def preemption_result(answer: bytes, offered: Mapping[str, Victims]) -> dict[str
 
 def _victims(node: str, raw: msgspec.Raw, offered: Victims | None) -> Victims:
     if offered is None:
-        raise ExtenderError(f'node "{shown(node)}" was not asked about')
+        raise ExtenderError(f'node "{shown(node)}" was not in the request')
     found = _decode(raw, _MetaVictims)
     uids = {_decode(meta, _MetaPod).uid for meta in found.pods or ()}
     pods = [pod for pod in offered.pods if pod.uid in uids]
@@ -199,4 +199,4 @@ def _read(raw: bytes | msgspec.Raw, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except _UNREADABLE as error:
-        raise ExtenderError(f"the answer is not as agreed: {error}") from error
+        raise ExtenderError(f"invalid response: {error}") from error

@@ -156,7 +156,7 @@ class Attempt:
     extenders: tuple[ExtenderVerdict, ...] = ()
     """What those said that were asked to filter."""
     walk: IntArray | None = None
-    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+    """Compatible mode: the rows of the candidates in the order in which they are evaluated."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 

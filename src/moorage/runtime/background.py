@@ -32,11 +32,7 @@ async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> N
             if clock.now() - began >= STEADY_SECONDS:
                 pause = FIRST_PAUSE
             _log.error(
-                "run() of a plugin failed; it is started again",
-                error=error,
-                stack=True,
-                plugin=plugin.name,
-                seconds=pause,
+                "run() of a plugin failed; restarting it", error=error, stack=True, plugin=plugin.name, seconds=pause
             )
             on_failure(plugin.name, error)
         await clock.sleep(pause)

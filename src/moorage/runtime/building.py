@@ -184,8 +184,8 @@ class PluginHandle:
             raise RuntimeError(f"plugin {name!r}: wake() cannot be used in the constructor")
         if event.resource in OF_THE_CLUSTER:
             raise ValueError(
-                f"plugin {name!r}: wake({event.resource!s}): events of it come from the API server "
-                f"alone; register and wake one of the plugin's own, such as EventResource({name!r})"
+                f"plugin {name!r}: wake({event.resource!s}): only the API server sends "
+                f"such events; register and wake a kind of the plugin's own, such as EventResource({name!r})"
             )
         if name not in self._profile.registrations:
             return False

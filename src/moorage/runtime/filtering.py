@@ -96,7 +96,7 @@ def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolAr
     if not isinstance(answer, Refusals):
         raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}")
     if answer.nodes is not nodes:
-        raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
+        raise ValueError("filter_nodes() returned refusals for other nodes than those that it was given")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
     sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
     entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]

@@ -75,8 +75,8 @@ class Registry(Mapping[str, type[Plugin]]):
         known = self._classes.get(cls.name)
         if known is not None and known is not cls:
             raise PluginError(
-                f"plugin name {cls.name!r} is taken twice: by {describe(known)} ({self._sources[cls.name]}) "
-                f"and by {describe(cls)} ({source}); rename one of them"
+                f"duplicate plugin name {cls.name!r}: {describe(known)} ({self._sources[cls.name]}) "
+                f"and {describe(cls)} ({source}); rename one of them"
             )
         self._classes[cls.name] = cls
         self._sources.setdefault(cls.name, source)
@@ -116,9 +116,9 @@ class Registry(Mapping[str, type[Plugin]]):
         except (ImportError, AttributeError) as error:
             file = getattr(sys.modules.get(module_name), "__file__", None)
             raise PluginError(
-                f"plugin reference {reference!r} leads nowhere: {error}{f' ({file})' if file else ''}; "
+                f"cannot import plugin {reference!r}: {error}{f' ({file})' if file else ''}; "
                 "install its package, "
-                "or name its folder with --plugin-path (other commands than run look in the current one)"
+                "or name its folder with --plugin-path (other commands than run search the current folder)"
             ) from error
         except Exception as error:
             raise PluginError(

@@ -177,7 +177,7 @@ class Ranker:
 
     def __init__(self) -> None:
         self._gap = 16
-        """Points between the best row and the last one that is looked at."""
+        """Points between the best row and the last one that is considered."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""

@@ -64,7 +64,7 @@ class Scoring:
         self.feasible = feasible
         self._dense: Nodes | None = None
         self._buffers = buffers
-        """None: arrays are made afresh, for whoever keeps them."""
+        """None: arrays are newly allocated, for callers that keep them."""
 
     def dense(self) -> Nodes:
         """Return the feasible nodes as plugins expect them, created on first use."""

@@ -129,9 +129,7 @@ class Tasks:
         for task in tasks:
             if not task.done():
                 _log.warning(
-                    "Stopping waits for a task that goes on although it is cancelled",
-                    task=task.get_name(),
-                    at=_place(task.get_coro()),
+                    "Waiting for a cancelled task that keeps running", task=task.get_name(), at=_place(task.get_coro())
                 )
         await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -26,7 +26,7 @@ _INDEXES = frozenset(
 _FIRST_LOOK = 4
 """Nodes that are tried one by one before all are judged together."""
 _REMEMBERED = 64
-"""Of the nodes that were found fitting together, so many are remembered for the next member."""
+"""The number of feasible nodes that are remembered for the next member."""
 _RESTARTS = 3
 """Orders of the members that are tried."""
 _PREEMPTION_CANDIDATES = 100

@@ -45,7 +45,7 @@ from moorage.framework.statuses import NodeStatuses
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
 FREE_FAILURES, MAX_BACKOFF_SECONDS = 10, 60.0
-"""A group whose plans fail more often than this, one after the other, backs off for up to so many seconds."""
+"""A group with more consecutive failed plans than the first backs off for up to the second, in seconds."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
 
@@ -238,7 +238,7 @@ class Coscheduling(
         failed_before = progress.leaving.pop(pod.uid, None)
         group, under_way = self._groups.podgroup(key), self._groups.round(key)
         if group is not None and not failed_before:
-            # Where its group has failed already, whoever waits now belongs to the next round.
+            # Where its group has failed already, the members that wait now belong to the next round.
             self._fail(key, "rejection in Unreserve")
         if group is not None and failed_before is False:
             # It has waited in vain. Others may have the nodes for as long as the group had them.

@@ -24,7 +24,7 @@ Place = tuple[str, Pod]
 
 class SearchLimits(NamedTuple):
     nodes_beside: int
-    """Of a node's domains, so many other nodes at most have pods that may be in the way."""
+    """The maximum number of other nodes in a node's domains with pods that may be in the way."""
     victims: int
     seconds: float
 

@@ -38,7 +38,7 @@ Answer = tuple[PostFilterResult | None, Status | None]
 
 class GangPreemptionArgs(CandidateArgs):
     max_members: Int32 = 100
-    """Victims are planned for so many members at most."""
+    """The maximum number of members that victims are planned for."""
 
     def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
         yield from super().validate(path, context)

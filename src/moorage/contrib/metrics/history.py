@@ -24,7 +24,7 @@ class Window(Record):
     seconds: float = 300.0
     """For all but Latest."""
     percentile: float = 95.0
-    """For Percentile: the smallest value that so many percent of the samples do not exceed."""
+    """For Percentile: the smallest value that this percentage of the samples does not exceed."""
 
     def validate(self, path: str) -> Iterator[Problem]:
         if self.function not in FUNCTIONS:

@@ -19,7 +19,7 @@ from moorage.framework.nodes import FloatArray, IntArray, Nodes
 
 NOT_REPORTED = -1.0
 _MAX_SETS = 1000
-"""Sets of zones of one size that are looked at: of 12 zones all, of more zones small ones only."""
+"""The maximum number of zone sets of one size: all sets of 12 zones, only small sets of more zones."""
 _FACTS = np.dtype(
     [
         ("known", np.bool_),  # whether there is an object

@@ -236,7 +236,7 @@ class FreeColumns:
         self.pods = nodes.free(PODS)
         self.free = [nodes.free(name) for name in names]
         self.least = [int(nodes.allocatable(name).min()) for name in names]
-        """The least that any node has in all: who asks for no more can be helped by free space."""
+        """The smallest allocatable amount of any node: free space can help pods that request no more."""
 
 
 def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:

@@ -110,7 +110,7 @@ def _cut(numerator: int, denominator: int) -> int:
 
 
 _FEW = 16
-"""Changed rows that are reckoned one by one; all at once costs as much as some more of them."""
+"""The number of changed rows that are computed one by one; for more, all at once is cheaper."""
 Asks = tuple[tuple[str, int, int], ...]
 """Resource, its weight, and what the pod asks of it."""
 

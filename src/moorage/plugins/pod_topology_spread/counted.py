@@ -21,7 +21,7 @@ class Counted(NamedTuple):
     constraint: Constraint
     topology: Topology
     where: BoolArray | None
-    """Rows that count, as far as their labels do not say so already; None for all."""
+    """Rows that count for other reasons than their labels; None for all."""
     counter: PodCounter | None
     """None where no pod can match: an empty selector counts no pod here."""
 

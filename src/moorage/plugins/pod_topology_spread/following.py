@@ -19,7 +19,7 @@ from moorage.plugins.pod_topology_spread.counted import Counted
 from moorage.plugins.pod_topology_spread.scoring import ScoreState, rounded_one, turn
 
 _MAX_GROUPS = 64
-"""More of them take longer than scoring all rows."""
+"""With more groups than this, scoring all rows is faster."""
 
 
 class Part:
@@ -58,7 +58,7 @@ class IncrementalSpread:
         counter.changed_since(self._version)  # from now on it remembers
         numbers = counter.per_row[: len(bins)].astype(np.int64)
         self._numbers = numbers
-        """Row → matching pods, as far as they are in the groups."""
+        """Row → matching pods that the groups include."""
         self._pods: list[int] = np.bincount(bins, numbers, size).astype(np.int64).tolist()
         """Bin → matching pods; the first is for rows without a node."""
         self._stride = 2 * int(numbers.max(initial=0)) + 4 if host is not NOTHING else 1

@@ -21,9 +21,9 @@ from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
 
 _MAX_ZONES = 64
-"""With more of them arrays are faster."""
+"""With more zones than this, arrays are faster."""
 _MAX_ROWS = 64
-"""With more nodes that differ from their zone arrays are faster."""
+"""With more nodes than this that differ from their zone, arrays are faster."""
 
 
 class Grouped:

@@ -19,7 +19,7 @@ from moorage.framework.nodes import BoolArray, Nodes
 from moorage.plugins.node_masks import compute_required, required_mask
 
 _FEW = 64
-"""Nodes that are looked at one by one; beyond that a mask is faster."""
+"""The number of nodes that are checked one by one; for more a mask is faster."""
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:

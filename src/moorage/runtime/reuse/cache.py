@@ -33,7 +33,7 @@ _WORTHWHILE = 3
 MOST_CHANGES_BY_TURNS = 1024
 """As `refreshing.MOST_CHANGES`, where templates take turns."""
 _ENOUGH_SEEN = 8
-"""After so many pods a baseline is built even if few seem to wait: that number is rough."""
+"""After this many pods a baseline is built even if few seem to be pending: that number is an estimate."""
 
 
 class Sized(Protocol):

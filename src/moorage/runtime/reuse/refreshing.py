@@ -13,7 +13,7 @@ from moorage.runtime.reuse.turns import Turns
 from moorage.runtime.score_board import NEVER, ScoreStep
 
 FEW_CHANGES = 16
-"""After so many changes or fewer a baseline is brought up to date by itself, also one that takes turns."""
+"""After this many changes or fewer a baseline is updated separately, even if it takes turns."""
 MOST_CHANGED = 32
 """With more changed rows than this, starting from the node set is as fast as judging them one by one."""
 MOST_CHANGES = 4 * MOST_CHANGED

@@ -161,7 +161,7 @@ class Turns:
         self._every = None
 
     def _failed(self, error: Exception, generation: int) -> None:
-        _log.error("A plugin failed for many pods at once; it is asked for each of them", error=error, stack=True)
+        _log.error("A plugin failed for many pods at once; calling it for each pod", error=error, stack=True)
         self.end(unusual=True)
         self._resume_at = generation + self._pause
 
