@@ -102,7 +102,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         self._shares = {CPU: args.cpu_weight / weight, MEMORY: args.memory_weight / weight}
         self._reasons = ["", *(text for name in thresholds for text in reasons(name, self._levels[name]))]
         self._unknown = LEVELS + 1 if args.when_missing == REFUSE else 0
-        """The number of the reason for usage that is not known."""
+        """The number of the reason for unknown usage."""
         self._made: Sequence[Load] = ()
         self._made_for = -1
 
@@ -224,9 +224,9 @@ class Load:
     resource: str
     used: Values
     contained: Values
-    """What the pods request that `used` contains."""
+    """The requests of the pods that `used` includes."""
     share: float
-    """Of the score."""
+    """The weight in the score."""
     levels: list[float]
     """Percentages, rising; the first is the threshold."""
     first: int

@@ -131,7 +131,7 @@ def _counts(name: str, ask: int) -> bool:
 _EXACT = 2**53
 """Whole numbers up to here are exact as floats."""
 NO_CHANGE = 75
-"""What a pod scores that changes nothing; fewer than two resources are always in balance."""
+"""The score of a pod that changes nothing; fewer than two resources are always balanced."""
 
 Asks = tuple[tuple[str, int], ...]
 """Resource, and what comes on top of what the node's pods request of it."""

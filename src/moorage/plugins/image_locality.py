@@ -23,9 +23,9 @@ from moorage.framework.status import MAX_NODE_SCORE
 
 MIB = 1024 * 1024
 FLOOR = 23 * MIB
-"""Less than this earns nothing."""
+"""Smaller sums score 0."""
 CEILING = 1000 * MIB
-"""This much per container earns the full score."""
+"""This size per container gives the full score."""
 
 
 class ImageLocality(WholeTableScorePlugin, ReusablePlugin):

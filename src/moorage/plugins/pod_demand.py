@@ -34,13 +34,13 @@ class PodDemand:
     """The three readings of one pod. Amounts are at most `LIMIT`."""
 
     filtered: tuple[tuple[str, int], ...]
-    """What Filter compares: the requests above zero; cpu, memory, ephemeral storage first."""
+    """The requests above zero that Filter compares; cpu, memory, ephemeral storage first."""
     scored: Mapping[str, int]
-    """What the scoring strategies add to a node's non-zero requests."""
+    """The amounts that the scoring strategies add to a node's non-zero requests."""
     balanced: Mapping[str, int]
-    """What BalancedAllocation adds to a node's requests."""
+    """The amounts that BalancedAllocation adds to a node's requests."""
     signature: Hashable
-    """Equal for pods that ask for the same."""
+    """Equal for pods with equal requests."""
 
     @classmethod
     def of(cls, pod: Pod) -> PodDemand:

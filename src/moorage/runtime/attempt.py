@@ -154,7 +154,7 @@ class Attempt:
     victims: tuple[Pod, ...] = ()
     """Pods that PostFilter deletes."""
     extenders: tuple[ExtenderVerdict, ...] = ()
-    """What those said that were asked to filter."""
+    """The verdicts of the extenders that were called."""
     walk: IntArray | None = None
     """Compatible mode: the rows of the candidates in the order in which they are evaluated."""
     narrowed_by: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class Attempt:
         self.nodes = nodes
         """All nodes of the snapshot."""
         self.pod = info.pod
-        """As it was when it was popped."""
+        """The pod as it was popped."""
         self.started = started
         """When the cycle began."""
         self.every: EveryRow = nodes.columns.every_row() if every is None else every

@@ -14,7 +14,7 @@ from moorage.runtime.services import Services
 from moorage.telemetry.metrics import ProfileMeter
 
 EXTENDER = "Extender"
-"""The name under which refusals of extenders appear."""
+"""The plugin name of rejections by extenders."""
 
 P = TypeVar("P", bound=Plugin)
 
@@ -65,7 +65,7 @@ class Profile:
         self.deciding: tuple[Plugin, ...] = tuple(
             {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
         )
-        """The plugins that have a say about where a pod goes, each once."""
+        """The plugins that decide where a pod goes, each once."""
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:

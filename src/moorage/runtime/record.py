@@ -165,18 +165,18 @@ class DecisionRecord(msgspec.Struct, gc=False):
     sequence: int = 0
     """Position among all attempts of the process; set by the ring that keeps it."""
     kept_bytes: int = 0
-    """What it counts for in that ring."""
+    """The size that the ring charges for it."""
     duration: float = 0.0
     """Seconds from pop to assume or refusal."""
     result: str = ""
     message: str = ""
     """The FailedScheduling message or the error; empty on success."""
     diagnosis: Diagnosis = NOTHING_SEEN
-    """What it saw of the nodes."""
+    """What the attempt found out about the nodes."""
     pre_filter: str = ""
     """PreFilter's message when it refused the pod as a whole."""
     post_filter: str = ""
-    """What PostFilter said."""
+    """The message of PostFilter."""
     extenders: tuple[ExtenderVerdict, ...] = ()
     """In the order in which they were asked; the nodes are among the refusals of the plugin "Extender"."""
     top: TopScores | None = None

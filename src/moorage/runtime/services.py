@@ -69,7 +69,7 @@ class Services:
 _log = logs.get(__name__)
 
 LATE_SECONDS = 1.0
-"""From which a task that was cancelled and still runs is named."""
+"""Seconds after which a cancelled task that still runs is logged."""
 
 
 OnFailure = Callable[[str, BaseException], None]
@@ -83,7 +83,7 @@ class Tasks:
         self._parent = parent
         self._tasks: set[asyncio.Task[Any]] = set()
         self.on_failure: OnFailure | None = None
-        """Notified of whatever a task raises; None: it is only logged."""
+        """Called with the exceptions of tasks; None: they are only logged."""
 
     def spawn(self, coro: Coroutine[Any, Any, Any], owner: str, name: str = "") -> asyncio.Task[Any]:
         """Run `coro`; exceptions are logged with the owner's name."""

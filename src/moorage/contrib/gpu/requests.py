@@ -19,7 +19,7 @@ GPU_INDEX = "alibabacloud.com/gpu-index"
 WHOLE = 1000
 """Milli of one card."""
 MAX_CARDS = 8
-"""Cards of a node that are used; any more are not."""
+"""The maximum number of cards of a node that are used."""
 
 
 class GpuRequest(NamedTuple):

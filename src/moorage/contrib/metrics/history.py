@@ -14,7 +14,7 @@ from moorage.framework.nodes import FloatArray
 
 LATEST_VALUE, AVERAGE, PERCENTILE, DEVIATION = "Latest", "Average", "Percentile", "Deviation"
 FUNCTIONS = (LATEST_VALUE, AVERAGE, PERCENTILE)
-"""Those that a user can choose; a deviation is no usage."""
+"""The functions that a user can choose; a deviation is not a usage."""
 
 
 class Window(Record):

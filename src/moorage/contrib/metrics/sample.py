@@ -21,7 +21,7 @@ class Sample:
 
     names: Sequence[str]
     values: Mapping[str, FloatArray]
-    """Measure → percent of the node's capacity; NaN where it is not known."""
+    """Measure → percent of the node's capacity; NaN if unknown."""
     taken: FloatArray
     """When the values were measured, in Unix seconds."""
     window: float = 0.0

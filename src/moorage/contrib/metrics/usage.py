@@ -33,7 +33,7 @@ OnTick = Callable[[], AbstractContextManager[object]]
 """Entered before the values change, and left when they have changed."""
 
 MIN_KEEP_SECONDS = 300.0
-"""Seconds of history that are kept in any case: longer than values take to arrive."""
+"""Minimum seconds of history to keep: longer than values take to arrive."""
 AGE = "age"
 TAKEN, REQUESTED, CAPACITY = "taken", "requested ", "capacity "
 """Columns of the history beside the measures: when a node was measured; what its pods requested at the tick,
@@ -43,7 +43,7 @@ _FAILURES = (
     MoorageError, aiohttp.ClientError, msgspec.MsgspecError, OSError, TimeoutError, ValueError, KeyError,
     TypeError,
 )  # fmt: skip
-"""What a source may raise when it cannot be reached or answers nonsense."""
+"""The exceptions of a source that is unreachable or sends an invalid response."""
 _MISSING = Gauge("moorage_usage_missing_nodes", "Nodes without a measured usage.", ["provider"])
 _OLDEST = Gauge("moorage_usage_oldest_seconds", "Age of the oldest usage of a node.", ["provider"])
 _TICKS = Counter("moorage_usage_refreshes", "Attempts to measure the usage of nodes.", ["provider", "result"])
@@ -67,7 +67,7 @@ class NodeUsage:
         self._now = 0.0
         self._index: dict[str, int] = {}
         self._made: dict[tuple[str, Window], Values] = {}
-        """What has been asked for since the last tick."""
+        """The values that plugins have read since the last tick."""
         self._listeners: list[OnTick] = []
         self._turn = asyncio.Lock()
         self._problem = ""
@@ -109,9 +109,9 @@ class NodeUsage:
         if problem != self._problem:
             self._problem = problem
             if problem:
-                _log.warning("Usage of nodes cannot be measured by %s: %s", self.provider.label, problem)
+                _log.warning("Cannot measure node usage with %s: %s", self.provider.label, problem)
             else:
-                _log.warning("Usage of nodes is measured again by %s", self.provider.label)
+                _log.warning("Measuring node usage with %s again", self.provider.label)
 
     def accept(self, sample: Sample | None, handle: Handle) -> None:
         """Begin a new tick with this sample, or without one."""

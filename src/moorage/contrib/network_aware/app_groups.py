@@ -21,9 +21,9 @@ APPGROUPS = custom("appgroup.diktyo.x-k8s.io", "v1alpha1", "appgroups", "AppGrou
 GROUP, WORKLOAD = "appgroup.diktyo.x-k8s.io", "appgroup.diktyo.x-k8s.io.workload"
 """Labels of pods."""
 NAMESPACES = ("default",)
-"""Where AppGroups are looked for unless a configuration names others."""
+"""The default namespaces of AppGroups."""
 UNLISTED = -1
-"""The index of a workload that the order does not have: such pods go first."""
+"""The index of a workload that is missing in the order: such pods go first."""
 
 T = TypeVar("T")
 

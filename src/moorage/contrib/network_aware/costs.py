@@ -18,7 +18,7 @@ from moorage.framework.nodes import BoolArray, Columns, FloatArray, IntArray, No
 
 NETWORKTOPOLOGIES = custom("networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies", "NetworkTopology")
 SAME_PLACE, UNKNOWN = 1, 100
-"""Costs that no object names: within a zone, and where nothing is known."""
+"""Costs that no object names: within a zone, and for unknown places."""
 HIGHEST = 2**31
 """Costs above count as this, so that no sum leaves 64 bits."""
 GONE = 0

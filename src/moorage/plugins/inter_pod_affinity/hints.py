@@ -1,4 +1,4 @@
-"""Queueing hints: which events may help a pod that InterPodAffinity rejected (KEP-4247)."""
+"""Queueing hints of InterPodAffinity (KEP-4247), as in pkg/scheduler/framework/plugins/interpodaffinity/plugin.go."""
 
 from __future__ import annotations
 

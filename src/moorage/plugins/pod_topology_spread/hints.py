@@ -1,4 +1,4 @@
-"""Queueing hints: which events may help a pod that PodTopologySpread rejected (KEP-4247)."""
+"""Queueing hints of PodTopologySpread (KEP-4247), as in pkg/scheduler/framework/plugins/podtopologyspread/plugin.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Judge nodes: does every claim of the pod have a volume there, or can one be provisioned?
+"""Judge nodes: does every claim of the pod have a volume there, or can one be provisioned? Follows FindPodVolumes in
+pkg/scheduler/framework/plugins/volumebinding/binder.go.
 
 All nodes are judged at once. The plan for the chosen node is read from the same result, so that a reservation never
 differs from the verdict."""

@@ -1,4 +1,4 @@
-"""Queueing hints: when to retry a pod that VolumeBinding rejected (KEP-4247)."""
+"""Queueing hints of VolumeBinding (KEP-4247), as in pkg/scheduler/framework/plugins/volumebinding/volume_binding.go."""
 
 from __future__ import annotations
 
