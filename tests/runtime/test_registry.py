@@ -403,5 +403,5 @@ def test_a_broken_entry_point_is_an_error_where_a_configuration_names_it(broken,
 def test_a_name_that_an_installed_package_takes_from_another_plugin_is_an_error_at_once(package):
     write(package, "outside_plugins.py", PLUGIN.replace('"outside"', '"NodeName"'))
     install(package, "x = outside_plugins:Outside")
-    with pytest.raises(PluginError, match="taken twice"):
+    with pytest.raises(PluginError, match="duplicate plugin name"):
         Registry(DEFAULT).discover()
