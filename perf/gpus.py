@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.api.resources import PODS
 from moorage.bench.world import BenchWorld, raw_pod
-from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, MOST_CARDS
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, MAX_CARDS
 
 PARTS = (50, 100, 250, 330, 470, 500, 650, 810, 900)
 """Thousandths of a card that typical pods request, beside whole cards."""
@@ -34,7 +34,7 @@ profiles:
 
 def add_cards(node: dict[str, Any]) -> None:
     for amounts in (node["status"]["allocatable"], node["status"]["capacity"]):
-        amounts.update({"cpu": "96", GPU_COUNT: str(MOST_CARDS), GPU_MILLI: str(1000 * MOST_CARDS)})
+        amounts.update({"cpu": "96", GPU_COUNT: str(MAX_CARDS), GPU_MILLI: str(1000 * MAX_CARDS)})
 
 
 def parts(world: BenchWorld) -> Iterator[dict[str, Any]]:
@@ -49,7 +49,7 @@ def parts(world: BenchWorld) -> Iterator[dict[str, Any]]:
 def _running(world: BenchWorld) -> Iterator[dict[str, Any]]:
     """Yield pods that use a part of some cards of every node."""
     for row in range(world.nodes):
-        for card in range(world.random.randrange(MOST_CARDS)):
+        for card in range(world.random.randrange(MAX_CARDS)):
             pod = _gpu_pod(f"on-{row}-{card}", 2000, world.random.choice(PARTS))
             pod["metadata"]["annotations"][GPU_INDEX] = str(card)
             pod["spec"]["nodeName"] = f"node-{row}"

@@ -21,9 +21,7 @@ def main() -> None:
         cluster.add(make_node("node3", unschedulable=True))
         cluster.settle()
         pod = yaml.safe_load((HERE / "pod.yaml").read_text())
-        cluster.run(
-            cluster.client.create(PODS, {**pod, "metadata": {**pod["metadata"], "namespace": "default"}})
-        )
+        cluster.run(cluster.client.create(PODS, {**pod, "metadata": {**pod["metadata"], "namespace": "default"}}))
         cluster.settle()
         cluster.label_node("node1", cpu="true")
         cluster.settle()

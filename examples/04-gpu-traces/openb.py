@@ -15,7 +15,7 @@ from moorage.api.requests import CPU, pod_requests
 from moorage.contrib.gpu.fgd import TypicalPodArgs
 from moorage.contrib.gpu.fragmentation import Fragmentation, NodeStates
 from moorage.contrib.gpu.gpu_share import CHOICE
-from moorage.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, MOST_CARDS, WHOLE, cards_of
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, MAX_CARDS, WHOLE, cards_of
 from moorage.framework import PreFilterPlugin, PreScorePlugin, VectorScorePlugin
 
 FGD = Path(__file__).parent / "FGD.yaml"
@@ -69,7 +69,7 @@ class Fragmented:
     def _begin(self, nodes: Any) -> None:
         self.rows = {name: row for row, name in enumerate(nodes.names)}
         self.cpu = nodes.allocatable(CPU).copy()
-        self.cards = WHOLE * (np.arange(MOST_CARDS) < nodes.allocatable(GPU_COUNT)[:, np.newaxis])
+        self.cards = WHOLE * (np.arange(MAX_CARDS) < nodes.allocatable(GPU_COUNT)[:, np.newaxis])
         models = [self.fragmentation.model(view.node.labels[GPU_MODEL]) for view in nodes]
         self.models = np.array(models)
         self.fragmented = self.fragmentation.of(NodeStates(self.cpu, self.cards, self.models))

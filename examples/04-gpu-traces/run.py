@@ -33,9 +33,7 @@ def recorded() -> Curves:
 
 
 def published() -> Curves:
-    return {
-        row.pop("policy"): {load: float(text) for load, text in row.items()} for row in read("published.csv")
-    }
+    return {row.pop("policy"): {load: float(text) for load, text in row.items()} for row in read("published.csv")}
 
 
 def read(name: str) -> list[dict[str, str]]:
@@ -68,20 +66,14 @@ def picture(ours: Curves) -> str:
         shapes.append(f'<line x1="{x(80)}" y1="{y(percent)}" x2="{x(130)}" y2="{y(percent)}" stroke="#ddd"/>')
         shapes.append(f'<text x="{x(80) - 8}" y="{y(percent) + 4}" text-anchor="end">{percent}</text>')
     for place, (policy, colour) in enumerate(COLOURS.items()):
-        points = " ".join(
-            f"{x(int(load))},{y(in_use)}" for load, in_use in ours[policy].items() if int(load) >= 80
-        )
+        points = " ".join(f"{x(int(load))},{y(in_use)}" for load, in_use in ours[policy].items() if int(load) >= 80)
         shapes.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        shapes.append(
-            f'<text x="{x(130) + 10}" y="{y(96) + 20 * (5 - place)}" fill="{colour}">{policy}</text>'
-        )
+        shapes.append(f'<text x="{x(130) + 10}" y="{y(96) + 20 * (5 - place)}" fill="{colour}">{policy}</text>')
     shapes.append(f'<text x="{x(105)}" y="{y(78) + 38}" text-anchor="middle">requested GPU, % of all</text>')
     shapes.append(f'<text x="{x(80)}" y="18">GPU in use, % of all</text>')
     head = '<svg xmlns="http://www.w3.org/2000/svg" width="680" height="420" font-family="sans-serif"'
     return (
-        "\n".join(
-            [f'{head} font-size="13">', '<rect width="680" height="420" fill="white"/>', *shapes, "</svg>"]
-        )
+        "\n".join([f'{head} font-size="13">', '<rect width="680" height="420" fill="white"/>', *shapes, "</svg>"])
         + "\n"
     )
 

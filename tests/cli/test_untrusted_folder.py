@@ -72,7 +72,7 @@ def test_a_reference_finds_the_installed_module_before_that_of_the_folder(folder
     (folder / "named.yaml").write_text(text)
     result = moorage(folder, *args)
     assert result.returncode == 1
-    assert "'yaml:Sample' leads nowhere" in result.stderr
+    assert "cannot import plugin 'yaml:Sample'" in result.stderr
     assert os.path.join("yaml", "__init__.py") in result.stderr.replace("\n", "")
     assert ran(folder) == []
 

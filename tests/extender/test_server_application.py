@@ -39,12 +39,12 @@ QUESTION = msgspec.json.encode(by_names("a", "b"))
 @pytest.mark.parametrize(
     ("verb", "body", "text"),
     [
-        ("filter", b"", "the request is not as agreed: Input data was truncated"),
-        ("filter", b"{nonsense", "the request is not as agreed: JSON is malformed"),
-        ("filter", b'"\xff\xfe"', "the request is not as agreed: "),
-        ("filter", b"[" * 100_000, "the request is not as agreed: "),
-        ("filter", b"[]", "the request is not as agreed: Expected `object`, got `array`"),
-        ("filter", b"{}", "the request is not as agreed: Object missing required field `Pod`"),
+        ("filter", b"", "invalid request: Input data was truncated"),
+        ("filter", b"{nonsense", "invalid request: JSON is malformed"),
+        ("filter", b'"\xff\xfe"', "invalid request: "),
+        ("filter", b"[" * 100_000, "invalid request: "),
+        ("filter", b"[]", "invalid request: Expected `object`, got `array`"),
+        ("filter", b"{}", "invalid request: Object missing required field `Pod`"),
         ("filter", b'{"Pod":{},"NodeNames":"a"}', "Expected `array | null`, got `str` - at `$.NodeNames`"),
         ("filter", b'{"Pod":{},"NodeNames":[1]}', "Expected `str`, got `int` - at `$.NodeNames[0]`"),
         ("filter", b'{"Pod":{}}', "NodeNames: expected the names of nodes there, or nodes in Nodes"),

@@ -221,12 +221,12 @@ BOTH = Candidates.of([Candidate("a", [pod("x", 5), pod("y", 4)], 1), Candidate("
         pytest.param([Webhook({"a": Victims([pod("y", 4)])})], {"a": ["y"]}, id="a victim is spared"),
         pytest.param([Webhook({}, interested=False)], {"a": ["x", "y"], "b": ["z"]}, id="not interested"),
         pytest.param([Webhook({})], {}, id="nothing is left"),
-        pytest.param([Webhook({"a": None}), Webhook({"b": None})], "not asked about", id="one after the other"),
+        pytest.param([Webhook({"a": None}), Webhook({"b": None})], "not in the request", id="one after the other"),
         pytest.param([Webhook(ExtenderError("down"))], "down", id="an error"),
         pytest.param([Webhook(ExtenderError("down"), True)], {"a": ["x", "y"], "b": ["z"]}, id="ignorable"),
         pytest.param([Webhook({"a": Victims(())})], 'expected at least one victim pod on node "a"', id="no victims"),
         pytest.param([Webhook({"a": Victims(()), "b": None}, True)], {"b": ["z"]}, id="no victims, ignorable"),
-        pytest.param([Webhook({"c": None})], "not asked about", id="a node of its own"),
+        pytest.param([Webhook({"c": None})], "not in the request", id="a node of its own"),
     ],
 )
 def test_extenders_narrow_the_candidates(extenders, expected):

@@ -149,7 +149,7 @@ def test_item_4_wake_opens_the_gate_of_a_pre_enqueue_plugin():
     ("resource", "message"),
     [
         ("Weather", r"plugin 'Load' wakes pods for Weather without having registered it: add Registration"),
-        (NODE, r"plugin 'Load': wake\(Node\): events of it come from the API server alone; .*own"),
+        (NODE, r"plugin 'Load': wake\(Node\): only the API server sends such events; .*own"),
     ],
 )
 def test_item_4_wake_refuses_what_is_not_registered_or_not_the_plugins_own(resource, message):

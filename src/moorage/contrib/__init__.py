@@ -1,2 +1,3 @@
-"""Plugins beyond kube-scheduler's own, most of them known from kubernetes-sigs/scheduler-plugins. Each is enabled by
-name in a configuration and uses `moorage.framework` and `moorage.api` only, as any plugin outside must."""
+"""Optional plugins, most of them known from kubernetes-sigs/scheduler-plugins v0.34.7; docstrings name the files and
+KEPs of that repository. A configuration enables a plugin by name. Like external plugins, they use `moorage.framework`
+and `moorage.api` only."""

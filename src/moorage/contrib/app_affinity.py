@@ -1,8 +1,8 @@
-"""AppAffinity: at most so many pods of an application per node, rack or zone, and a table of other
-applications to be near to or away from.
+"""AppAffinity: limit the pods of an application per node, rack or zone, and prefer or avoid domains with pods of other
+applications.
 
-A label of the pod names its application; pods of all namespaces count. What the pods themselves say about
-affinity is the part of InterPodAffinity."""
+A label of the pod names its application; pods of all namespaces count. The affinity terms of the pods themselves are
+handled by InterPodAffinity."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STATE = "AppAffinity"
 
 
 class Limit(Record):
-    """How many pods of one application may run in a domain."""
+    """The maximum number of pods of one application in a domain."""
 
     topology_key: str = HOSTNAME
     max_pods: Int32 = 0
@@ -48,7 +48,7 @@ class Limit(Record):
 
 
 class Preference(Record):
-    """What pods of one application think of a domain that another one has pods in."""
+    """How strongly pods of one application prefer or avoid a domain that has pods of another one."""
 
     application: str = ""
     other: str = ""
@@ -58,7 +58,7 @@ class Preference(Record):
 
 
 class AppAffinityArgs(PluginArgs):
-    """The label, the limits and the table."""
+    """The application label, the limits and the preferences."""
 
     label: str = "AppID"
     limits: tuple[Limit, ...] = ()
@@ -86,7 +86,7 @@ class AppAffinityArgs(PluginArgs):
 
 
 class AppLimits(NamedTuple):
-    """What one attempt has to keep to: each limit with the pods per domain, which a dry run changes."""
+    """The limits that apply to one attempt, each with the pods per domain, which a dry run changes."""
 
     counts: tuple[tuple[Limit, DomainCounts], ...]
 
@@ -159,7 +159,7 @@ class AppAffinity(
         return [found for found in self.args.preferences if found.application == self.application(pod)]
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
-        """The sum of the weights of all others that a node's domain has pods of."""
+        """Return the sum of the weights of all applications that have pods in the node's domain."""
         total = np.zeros(len(nodes), dtype=np.int64)
         for preference in self._preferences(pod):
             topology = self.handle.topology(preference.topology_key)
@@ -187,13 +187,13 @@ class AppAffinity(
         ]  # fmt: skip
 
     def _after_pod_change(self, pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
-        """A pod of the application has gone, or belongs to another one now."""
+        """Queue if a pod of the application was deleted or now belongs to another application."""
         mine = self.application(pod)
         went = self.application(old) == mine and (new is None or self.application(new) != mine)
         return QueueingHint.QUEUE if went else QueueingHint.SKIP
 
     def _after_node_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """A node has come to a domain of a limit."""
+        """Queue if a node was added to a domain of a limit."""
         keys = [limit.topology_key for limit in self._limits(pod)]
         before = old.labels if old is not None else {}
         moved = any(new.labels.get(key) not in (None, before.get(key)) for key in keys)

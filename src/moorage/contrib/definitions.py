@@ -1,5 +1,5 @@
-"""CustomResourceDefinitions of the plugins' kinds, as `moorage manifests` prints them, of one version each:
-namespaced with spec and status, or of the cluster without either."""
+"""CustomResourceDefinitions of the plugins' kinds for `moorage manifests`, with one version each: namespaced with spec
+and status, or cluster-scoped without either."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AMOUNT = {
 
 
 def amounts(description: str) -> dict[str, Any]:
-    """The schema of quantities by resource name."""
+    """Return the schema of quantities by resource name."""
     return {"type": "object", "additionalProperties": AMOUNT, "description": description}
 
 
@@ -34,9 +34,9 @@ def definition(
     status: dict[str, Any],
     status_apart: bool = True,
 ) -> dict[str, Any]:
-    """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
-    is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
-    know who agreed to a definition. Without `status_apart` the status is written with the object."""
+    """Return the definition of a namespaced kind. `columns` are name, JSON path and type; `spec` and `status` are the
+    schemas of their properties. `approval` is the pull request of scheduler-plugins that added the kind, which groups
+    of the Kubernetes project must name. Without `status_apart` the status is written with the object."""
     properties = {"spec": {"type": "object", "properties": spec}, "status": {"type": "object", "properties": status}}
     version = _version(resource, description, properties)
     version["additionalPrinterColumns"] = [
@@ -56,7 +56,8 @@ def cluster_definition(
     required: Sequence[str],
     properties: dict[str, Any],
 ) -> dict[str, Any]:
-    """`properties` are those of an object, of which `required` must be there; `approval` is an address."""
+    """Return the definition of a cluster-scoped kind. `required` names the mandatory `properties`; `approval` is a
+    URL."""
     version = _version(resource, description, properties)
     version["schema"]["openAPIV3Schema"]["required"] = list(required)
     return _definition(resource, short_names, approval, version)

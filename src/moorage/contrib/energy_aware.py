@@ -1,9 +1,8 @@
-"""EnergyAware: refuses nodes that are too hot, and prefers those where a pod costs least additional power.
+"""EnergyAware: reject nodes that are too hot, and prefer nodes where a pod adds the least power.
 
-The model of a node is a line: idle watts without load, maximal watts with all cpus in use; both stand in labels or
-annotations. A pod adds its share of the difference, and the idle watts of a node that it wakes up. Temperature and
-power are measured (`contrib.metrics`); the temperature may stand in a label or annotation too.
-"""
+The power model of a node is linear: idle watts without load, maximum watts with all cpus in use; labels or annotations
+state both. A pod adds its share of the difference, and the idle watts of a node that it wakes up. Temperature and power
+are measured (`contrib.metrics`); a label or annotation may also state the temperature."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ UNKNOWN = -1
 
 
 class EnergyAwareArgs(PluginArgs):
-    """The limit, and the labels or annotations that describe a node."""
+    """The temperature limit, and the labels or annotations that describe a node."""
 
     max_temperature_celsius: float = 75.0
     temperature_key: str = "moorage.dev/temperature-celsius"
@@ -79,7 +78,7 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, Explain
 
     @contextmanager
     def _tick(self) -> Iterator[None]:
-        """Brings back refused pods when a node that was refused no longer is."""
+        """Requeue rejected pods when a node is no longer rejected."""
         before = self._hot_nodes()
         yield
         self.handle.wake(HEAT, before, self._hot_nodes())
@@ -97,24 +96,25 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, Explain
         return hot
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
-        """Degrees Celsius, NaN where they are not known."""
+        """Return degrees Celsius; NaN if unknown."""
         measured, written = self._fresh(nodes, TEMPERATURE), self._written(nodes, self.args.temperature_key)
         return np.where(np.isnan(measured), written, measured)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
-        """Milliwatts that the pod would add."""
+        """Return the milliwatts that the pod would add."""
         idle, top = (self._written(nodes, key) for key in (self.args.idle_watts_key, self.args.max_watts_key))
         share = pod_requests(pod).get(CPU, 0) / np.maximum(capacity(nodes, CPU), 1)
         watts = np.maximum(top - idle, 0) * share + self._to_wake(nodes, idle)
         return np.where(np.isnan(watts), UNKNOWN, watts * 1000)
 
     def _to_wake(self, nodes: Nodes, idle: FloatArray) -> FloatArray:
-        """Watts that a node lacks to be idle: it is asleep. Where its power is not measured, a node without pods is."""
+        """Return the watts that a sleeping node needs to become idle. If power is not measured, a node without pods
+        counts as asleep."""
         power, empty = self._fresh(nodes, POWER), nodes.requested("pods") == 0
         return np.where(np.isnan(power), np.where(empty, idle, 0), (idle - power).clip(0))
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
-        """The least power is best; a node without a model has 0."""
+        """Give the least power the highest score; a node without a model scores 0."""
         known, normalized = scores != UNKNOWN, np.zeros_like(scores)
         normalized[known] = MAX_NODE_SCORE - min_max(scores[known])
         return normalized
@@ -124,7 +124,7 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, Explain
         return np.where(fresh, self.usage.percent(measure).of(nodes), np.nan)
 
     def _written(self, nodes: Nodes, key: str) -> FloatArray:
-        """The number in a label or annotation; NaN where there is none."""
+        """Return the number in a label or annotation; NaN if there is none."""
 
         def compute(some: Nodes) -> FloatArray:
             return np.array([written(node, key) for node in some], dtype=np.float64)
@@ -157,5 +157,5 @@ def written(node: NodeView, key: str) -> float:
 
 
 def some_node_is_cool(pod: Pod, old: frozenset[str], new: frozenset[str]) -> QueueingHint:
-    """`old` and `new` are the nodes that were too hot."""
+    """Queue if a node cooled down; `old` and `new` are the nodes that were too hot."""
     return QueueingHint.QUEUE if old - new else QueueingHint.SKIP

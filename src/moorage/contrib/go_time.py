@@ -1,5 +1,5 @@
-"""Times in the layouts of Go's `time` package, such as `2006-01-02 15:04:05`, which arguments of plugins that
-came from Go are written in."""
+"""Parse times in the layouts of Go's `time` package, such as `2006-01-02 15:04:05`, for arguments of plugins that were
+first written in Go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHER = re.compile(r"[A-SU-Za-z0-9]")
 
 
 def unreadable(layout: str) -> str:
-    """Why times of this layout cannot be read; empty when they can."""
+    """Return why times of this layout cannot be parsed; empty if they can."""
     rest = _ELEMENT.sub("", layout)
     if found := _OTHER.search(rest):
         return f"{found[0]!r} is not an element of a Go time layout that is supported"
@@ -32,7 +32,7 @@ def unreadable(layout: str) -> str:
 
 
 def parse(layout: str, text: str) -> float | None:
-    """Epoch seconds; None for a text that does not have the layout. UTC where the layout has no zone."""
+    """Return epoch seconds; None for a text without this layout. A layout without a zone means UTC."""
     if layout == RFC3339:
         return parse_time(text)
     try:
@@ -43,7 +43,7 @@ def parse(layout: str, text: str) -> float | None:
 
 
 def _format(layout: str) -> str:
-    """The layout as `strptime` takes it."""
+    """Return the layout in the format of `strptime`."""
 
     def directive(found: re.Match[str]) -> str:
         if found[0] == "%":

@@ -1,8 +1,7 @@
-"""LowCpuScheduler: refuses nodes that use too much cpu or memory, and prefers those that use least.
+"""LowCpuScheduler: reject nodes that use too much cpu or memory, and prefer those that use the least.
 
-Usage is measured (`contrib.metrics`) and always a little late. So pods that came to a node after it was
-measured, by whichever scheduler, are added with what they request: of a burst each pod sees the ones before.
-"""
+Usage is measured (`contrib.metrics`) and always slightly out of date. Pods that were assigned to a node after the
+measurement, by any scheduler, are therefore added with their requests: in a burst each pod sees the previous ones."""
 
 from __future__ import annotations
 
@@ -53,8 +52,8 @@ Judgements = npt.NDArray[np.int16]
 
 
 class LowCpuSchedulerArgs(PluginArgs):
-    """Thresholds and weights, and what counts as usage. Percentages are of what a node can allocate, as
-    `kubectl top node` shows them."""
+    """Thresholds, weights, and the measure of usage. Percentages are of a node's allocatable resources, as in `kubectl
+    top node`."""
 
     cpu_threshold_percent: float = 80.0
     memory_threshold_percent: float = 90.0
@@ -103,7 +102,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         self._shares = {CPU: args.cpu_weight / weight, MEMORY: args.memory_weight / weight}
         self._reasons = ["", *(text for name in thresholds for text in reasons(name, self._levels[name]))]
         self._unknown = LEVELS + 1 if args.when_missing == REFUSE else 0
-        """The number of the reason for usage that is not known."""
+        """The number of the reason for unknown usage."""
         self._made: Sequence[Load] = ()
         self._made_for = -1
 
@@ -112,7 +111,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     @contextmanager
     def _tick(self) -> Iterator[None]:
-        """Brings back refused pods when a node that was refused no longer is."""
+        """Requeue rejected pods when a node is no longer rejected."""
         before = self._refused()
         yield
         self.handle.wake(USAGE, before, self._refused())
@@ -145,7 +144,8 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         return self._judgement(node) & REFUSED - 1
 
     def _judgements(self, nodes: Nodes) -> Judgements:
-        """Kept up to date by the node table: after a pod is placed, one node is judged again."""
+        """Return the verdicts. The node table keeps them up to date: after a pod is placed, one node is computed
+        again."""
         column: Judgements = nodes.row_column((self, self.usage.version.value), self._judge, self._judgement)
         return column
 
@@ -161,7 +161,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         return (number * REFUSED + points).astype(np.int16)
 
     def _judgement(self, node: NodeView) -> int:
-        """`_judge` for one node, without arrays of one entry."""
+        """Return `_judge` for one node, without arrays of one entry."""
         used, number = 0.0, 0
         for load in self._loads():
             percent = load.percentage(node)
@@ -171,7 +171,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         return number * REFUSED + (int(max(100 - used, 0)) if used == used else 0)
 
     def _loads(self) -> Sequence[Load]:
-        """Of this tick; cpu last, so that of two reasons its own is given."""
+        """Return the loads of this tick; cpu comes last, so that its reason wins."""
         if self._made_for != self.usage.version.value:
             self._made_for = self.usage.version.value
             self._made = [self._load(MEMORY, LEVELS + 1), self._load(CPU, 0)]
@@ -219,28 +219,28 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One resource at one tick: what nodes use, pods included that came since."""
+    """One resource at one tick: the usage of nodes, including pods that were assigned since."""
 
     resource: str
     used: Values
     contained: Values
-    """What the pods request that `used` contains."""
+    """The requests of the pods that `used` includes."""
     share: float
-    """Of the score."""
+    """The weight in the score."""
     levels: list[float]
     """Percentages, rising; the first is the threshold."""
     first: int
     """The number before that of the first reason."""
 
     def percentages(self, nodes: Nodes) -> FloatArray:
-        """Of what each node can allocate; NaN where usage is not known."""
+        """Return usage in percent of each node's allocatable amount; NaN if unknown."""
         later = nodes.floats("nonzero_requested", self.resource) - self.contained.of(nodes)
         size = np.maximum(nodes.floats("allocatable", self.resource), 1)
         found: FloatArray = (self.used.of(nodes) + np.maximum(later, 0)) * 100 / size
         return found
 
     def percentage(self, node: NodeView) -> float:
-        """`percentages` for one node."""
+        """Return `percentages` for one node."""
         name, resource = node.name, self.resource
         later = node.nonzero_requested.get(resource, 0) - self.contained.at(name)
         used = self.used.at(name) + (later if later > 0 else 0)
@@ -248,12 +248,12 @@ class Load:
 
 
 def reasons(resource: str, levels: Sequence[float]) -> Iterator[str]:
-    """The texts for usage above each level, and for usage that is not known."""
+    """Return the messages for usage above each level, and for unknown usage."""
     for level in levels:
         yield f"{resource} usage too high: above {level:g}%"
     yield f"{resource} usage is not known"
 
 
 def some_node_is_back(pod: Pod, old: frozenset[str], new: frozenset[str]) -> QueueingHint:
-    """`old` and `new` are the nodes that were refused."""
+    """Queue if a node is no longer rejected; `old` and `new` are the rejected nodes."""
     return QueueingHint.QUEUE if old - new else QueueingHint.SKIP

@@ -1,7 +1,7 @@
-"""NodeMetadata: prefers nodes by a number or a time in one of their labels or annotations.
+"""NodeMetadata: prefer nodes by a number or a time in one of their labels or annotations. Follows
+pkg/nodemetadata/node_metadata.go of scheduler-plugins (KEP-942).
 
-Nodes without it, or where it cannot be read, score 0; the others 1 to 100.
-"""
+Nodes without a valid value score 0, the others 1 to 100."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class NodeMetadataArgs(PluginArgs):
-    """Which label or annotation, how it is written, and which nodes are preferred."""
+    """The label or annotation, its format, and which nodes are preferred."""
 
     metadata_key: str = ""
     metadata_source: str = ""
@@ -72,7 +72,7 @@ class NodeMetadata(VectorScorePlugin, ReusablePlugin):
         return np.array([self._value(node) for node in nodes], dtype=np.int64)
 
     def _value(self, node: NodeView) -> int:
-        """Times count themselves and not as ages, so that a score holds until the node changes."""
+        """Return the value. A time counts itself, not as an age, so that a score is valid until the node changes."""
         args: NodeMetadataArgs = self.args
         source = node.labels if args.metadata_source == LABEL else node.node.annotations
         text = source.get(args.metadata_key, "")
@@ -95,5 +95,5 @@ class NodeMetadata(VectorScorePlugin, ReusablePlugin):
 
 
 def number(text: str) -> float | None:
-    """A decimal number; None for anything else, such as inf, which no order can be made of."""
+    """Parse a decimal number; None for anything else, such as inf, which cannot be ranked."""
     return float(text) if _NUMBER.fullmatch(text) else None

@@ -1,7 +1,7 @@
-"""NodeResourcesAllocatable: prefers small nodes, or large ones, by what they can allocate in total.
+"""NodeResourcesAllocatable: prefer small or large nodes by their allocatable resources. Follows
+pkg/noderesources/allocatable.go of scheduler-plugins (KEP-48).
 
-What runs on a node does not count: NodeResourcesFit scores by what is free.
-"""
+Running pods do not count; NodeResourcesFit scores by free resources."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class NodeResourcesAllocatable(VectorScorePlugin, ReusablePlugin):
 
 
 def weighted_size(allocatable: Mapping[str, int], weights: Mapping[str, int]) -> int:
-    """The weighted mean, rounded down. Python's integers, because weights times bytes leave 64 bits."""
+    """Return the weighted mean, rounded down, in Python's integers: weights times bytes exceed 64 bits."""
     total = sum(allocatable.get(name, 0) * weight for name, weight in weights.items() if _counts(name))
     return total // sum(weights.values())
 
 
 def _counts(name: str) -> bool:
-    """As in the Go plugin: the number of pods, say, is no resource here."""
+    """Return whether a resource counts. As in the Go plugin, the number of pods, for example, does not."""
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)

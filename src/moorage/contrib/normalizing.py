@@ -1,4 +1,4 @@
-"""Scores of any range to 0-100: the worst node 0, the best 100."""
+"""Scale scores of any range to 0-100: the worst node gets 0, the best 100."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LARGEST = (2**63 - 1) // MAX_NODE_SCORE
 
 
 def min_max(scores: IntArray, top: int = MAX_NODE_SCORE) -> IntArray:
-    """Rounded down; 0 for all where all are equal."""
+    """Scale and round down; all get 0 if they are equal."""
     if not len(scores):
         return scores
     low, high = int(scores.min()), int(scores.max())

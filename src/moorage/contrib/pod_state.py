@@ -1,5 +1,5 @@
-"""PodState: prefers nodes that will soon have more free capacity: a terminating pod counts for its node, a
-pod that is nominated to a node counts against it."""
+"""PodState: prefer nodes that will soon have more free capacity: terminating pods count for their node, nominated pods
+count against it. Follows pkg/podstate/pod_state.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PodState(VectorScorePlugin):
         return terminating - self._nominated(nodes)
 
     def _nominated(self, nodes: Nodes) -> IntArray:
-        """Nominated pods per node; only nodes with one are looked at, and few have one."""
+        """Return the number of nominated pods per node, for the few nodes that have any."""
         found = np.zeros(nodes.columns.width, dtype=np.int64)
         nominator = self.handle.nominator
         for name in nominator.nodes():

@@ -1,5 +1,5 @@
-"""What plugins that preempt in their own way have in common: they hand PostFilter on to
-`framework.preemption`, and hold a pod back while its victims are being sent away."""
+"""The base of plugins with their own preemption: they pass PostFilter to `framework.preemption`, and gate a pod while
+its victims are being evicted."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from moorage.framework.preemption import PreemptionPolicy
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
-MOST_NAMED = 10
+MAX_NODES_NAMED = 10
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
 class CandidateArgs(PluginArgs):
-    """Those of DefaultPreemption: the larger of a share of all nodes and a fixed number is tried."""
+    """The arguments of DefaultPreemption: it tries the larger of a percentage of all nodes and an absolute number."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
@@ -43,21 +43,21 @@ class CandidateArgs(PluginArgs):
 
 
 class VictimPolicy(PreemptionPolicy):
-    """Preemption of kube-scheduler with the texts of scheduler-plugins, which name the nodes. Any terminating
-    pod that could have been a victim is waited for."""
+    """Preemption as in kube-scheduler with the messages of scheduler-plugins, which name the nodes. It waits for any
+    terminating pod that could have been a victim."""
 
     def awaits_victims(self, pod: Pod, node: NodeView) -> bool:
         return any(victim.is_terminating for victim in self.victims(pod, node))
 
     def without_victims(self, pod: Pod, node_names: Sequence[str]) -> Mapping[str, int]:
-        """One reason per node, up to a number that can be read."""
-        if len(node_names) > MOST_NAMED:
+        """Return one reason per node, unless there are too many nodes to read."""
+        if len(node_names) > MAX_NODES_NAMED:
             return super().without_victims(pod, node_names)
         return {f"No victims found on node {name} for preemptor pod {pod.name}": 1 for name in node_names}
 
 
 class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
-    """Takes the place of DefaultPreemption."""
+    """A plugin that replaces DefaultPreemption."""
 
     replaces: ClassVar[Sequence[str]] = ("DefaultPreemption",)
 
@@ -78,11 +78,11 @@ class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
 
 
 def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the pod."""
+    """Skip: a deletion ends the wait for victims, and the filters that rejected the pod decide whether it helps."""
     return QueueingHint.SKIP
 
 
 def is_ending(victim: Pod, handle: Handle) -> bool:
-    """Whether the pod is being deleted and still there."""
+    """Return whether the pod is terminating and still exists."""
     current = handle.lister(PODS).get(victim.name, victim.namespace)
     return isinstance(current, Pod) and current.uid == victim.uid and current.is_terminating

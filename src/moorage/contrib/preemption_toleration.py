@@ -1,5 +1,6 @@
-"""PreemptionToleration: preemption as that of kube-scheduler, but annotations of a PriorityClass may protect
-its pods from preemptors below some priority, for some time after they were scheduled."""
+"""PreemptionToleration: preemption as in kube-scheduler, but annotations of a PriorityClass may protect its pods from
+preemptors below some priority, for some time after they were scheduled. Follows
+pkg/preemptiontoleration/preemption_toleration.go of scheduler-plugins (KEP-205)."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ MINIMUM = f"{PREFIX}minimum-preemptable-priority"
 SECONDS = f"{PREFIX}toleration-seconds"
 NEVER_ENDS = float("inf")
 FLUSH = 300.0
-"""Seconds after which a parked pod is tried again in any case."""
+"""Seconds after which an unschedulable pod is retried in any case."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class Protection(NamedTuple):
-    """What a PriorityClass grants its pods."""
+    """The protection that a PriorityClass grants its pods."""
 
     minimum: int
     """Preemptors of this priority and above are not held off."""
@@ -41,7 +42,7 @@ class Protection(NamedTuple):
 
 
 def protection_of(found: PriorityClass) -> Protection | None:
-    """None where an annotation is not a number of the right size: then the class protects no pod."""
+    """Return the protection; None if an annotation is not a valid number: then the class protects no pod."""
     minimum = _integer(found.annotations.get(MINIMUM, str(found.value + 1)), 32)
     seconds = _integer(found.annotations.get(SECONDS, "0"), 64)
     if minimum is None or seconds is None:
@@ -55,7 +56,7 @@ def _integer(text: str, bits: int) -> int | None:
 
 
 def protected_until(pod: Pod, seconds: float) -> float:
-    """Unix seconds. Without the condition PodScheduled a pod is protected for good, as in scheduler-plugins."""
+    """Return Unix seconds. As in scheduler-plugins, a pod without the condition PodScheduled is protected forever."""
     if seconds == NEVER_ENDS:
         return NEVER_ENDS
     condition = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
@@ -81,12 +82,12 @@ class TolerationPolicy(VictimPolicy):
         return [self._unprotected(pods, protections) for pods in lower] if protections else lower
 
     def awaits_victims(self, pod: Pod, node: NodeView) -> bool:
-        """A pod that ends is not protected any more."""
+        """Return whether to wait for terminating pods; they are not protected any more."""
         return any(other.is_terminating for other in node.ranked.below(pod.priority))
 
     def protections(self, priority: int) -> Mapping[str, float]:
-        """Classes that hold off a preemptor of this priority, and for how many seconds. A class that has been
-        deleted protects no pod."""
+        """Return the classes that tolerate a preemptor of this priority, and for how many seconds. A deleted class
+        protects no pod."""
         known = ((found.name, protection_of(found)) for found in self._classes.list())
         return {name: grants.seconds for name, grants in known if grants and priority < grants.minimum}
 
@@ -123,7 +124,8 @@ class PreemptionToleration(PreemptingPlugin):
         return result, status
 
     def _try_again(self, pod: Pod) -> None:
-        """No event says that a protection has ended. What ends later is covered by the flush of parked pods."""
+        """Retry the pod when a protection ends, since no event reports that. Later ends are covered by the flush of
+        unschedulable pods."""
         delay = self.policy.soonest - self.handle.clock.wall()
         if timer := self._timers.pop(pod.uid, None):
             timer.cancel()
@@ -135,8 +137,8 @@ class PreemptionToleration(PreemptingPlugin):
         self.handle.activate([pod])
 
     def protected(self, preemptor: Pod, pods: Iterable[Pod]) -> Iterable[Pod]:
-        """The pods that this one may not preempt now, even where their priority is lower. Pods without a
-        class are not among them, not even where the preemptor must not preempt at all."""
+        """Return the pods of lower priority that this pod may not preempt now. Pods without a class are not protected,
+        not even if the preemptor must never preempt."""
         if preemptor.spec.preemption_policy == "Never":
             return [pod for pod in pods if pod.spec.priority_class_name]
         protections = self.policy.protections(preemptor.priority)

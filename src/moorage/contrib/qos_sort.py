@@ -1,4 +1,5 @@
-"""QOSSort: pods of equal priority are tried in the order Guaranteed, Burstable, BestEffort."""
+"""QOSSort: try pods of equal priority in the order Guaranteed, Burstable, BestEffort. Follows pkg/qos/queue_sort.go of
+scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class QOSSort(SortKeyPlugin):
 
 
 def qos_class(pod: Pod) -> str:
-    """What the API server wrote into the status, or would write."""
+    """Return the QoS class that the API server has written into the status, or would write."""
     if pod.status.qos_class:
         return pod.status.qos_class
     if pod.spec.resources is not None:
@@ -41,7 +42,7 @@ def _class_of(resources: list[ResourceRequirements]) -> str:
 
 
 def _sums(lists: list[ResourceList]) -> dict[str, int]:
-    """What counts for the class: cpu and memory above zero, in nano-units."""
+    """Return the amounts that determine the class: cpu and memory above zero, in nano-units."""
     total: dict[str, int] = {}
     for amounts in lists:
         for name in _DECISIVE:

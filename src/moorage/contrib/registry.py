@@ -1,5 +1,5 @@
-"""The plugins of this package by name. A module is imported when a configuration names its plugin, so the
-others cost nothing. None is enabled unless a configuration says so."""
+"""The plugins of this package by name. A module is imported only when a configuration names its plugin. No plugin is
+enabled by default."""
 
 from __future__ import annotations
 

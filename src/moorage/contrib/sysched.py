@@ -1,6 +1,7 @@
-"""SySched: prefers nodes where pods are exposed to the fewest system calls that they do not use themselves.
+"""SySched: prefer nodes where pods are exposed to the fewest system calls that they do not use themselves. Follows
+pkg/sysched/sysched.go of scheduler-plugins (KEP-399).
 
-Which calls a pod uses is what its seccomp profiles allow, SeccompProfile objects of the Security Profiles
+A pod uses the system calls that its seccomp profiles allow, which are SeccompProfile objects of the Security Profiles
 Operator. A node is exposed to the calls of all its running pods."""
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class SySched(VectorScorePlugin, ReusablePlugin):
         return self._bits.setdefault(name, 1 << len(self._bits))
 
     def calls_of(self, pod: Pod) -> int:
-        """What all profiles of the pod allow together, or the default one does."""
+        """Return the calls that all profiles of the pod allow together, or those of the default profile."""
         calls = 0
         for key in profiles_of(pod):
             calls |= self._profiles.get(key, 0)
@@ -81,8 +82,8 @@ class SySched(VectorScorePlugin, ReusablePlugin):
         return calls or self._profiles.get(default, 0)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
-        """The calls that the pod is exposed to without using them, and each pod on the node once it has
-        come. Where nothing is known of the pod all nodes are alike."""
+        """Return the number of calls that the pod is exposed to without using them, plus the same for each pod on the
+        node with the pod added. If the pod has no known profile, all nodes score the same."""
         calls = self.calls_of(pod)
         if not calls:
             return np.zeros(len(nodes), dtype=np.int64)
@@ -97,7 +98,7 @@ class SySched(VectorScorePlugin, ReusablePlugin):
         return np.where(pods > 0, unused + pods * together - total, 0)
 
     def _column(self, nodes: Nodes, part: int | str) -> npt.NDArray[Any]:
-        """Of each node the number of running pods, their total, or 64 bits of the calls that they use."""
+        """Return per node the number of running pods, the sum of their calls, or 64 bits of the calls that they use."""
         dtype = np.int64 if isinstance(part, str) else np.uint64
 
         def of(node: NodeView) -> int:
@@ -124,7 +125,7 @@ class SySched(VectorScorePlugin, ReusablePlugin):
 
 
 def count_bits(words: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
-    """How many bits each word has."""
+    """Return the number of set bits of each word."""
     counted: npt.NDArray[Any]
     if hasattr(np, "bitwise_count"):  # not in NumPy 1
         counted = np.bitwise_count(words)
@@ -140,8 +141,8 @@ def allowed_calls(profile: Unstructured) -> Iterator[str]:
 
 
 def profiles_of(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Namespace and name of the profiles that the pod, its containers and its annotations name, by paths such
-    as `operator/<namespace>/<name>.json`."""
+    """Return namespace and name of the profiles that the pod, its containers and its annotations name, by paths such as
+    `operator/<namespace>/<name>.json`."""
     contexts = (pod.spec.security_context, *(found.security_context for found in pod.spec.containers))
     paths = [path for context in contexts if (path := localhost_profile(context))]
     paths += [text for key, text in pod.annotations.items() if ANNOTATION in key]

@@ -1,7 +1,7 @@
-"""TenantIsolation: pods of a tenant run on nodes of its own pool or of the shared one, and if wanted not
-beside pods of another tenant.
+"""TenantIsolation: run pods of a tenant on nodes of its own pool or of the shared one, and optionally not beside pods
+of another tenant.
 
-A label of the namespace names the tenant, a label of the node the tenant whose pool it belongs to."""
+A label of the namespace names the tenant; a label of the node names the tenant that owns its pool."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EMPTY, SEVERAL = 0, -1
 
 
 class TenantIsolationArgs(PluginArgs):
-    """The labels, and how strict to be."""
+    """The labels, and how strict the isolation is."""
 
     namespace_label: str = ""
     """Of namespaces: its value is the tenant. Namespaces without it belong to no tenant."""
@@ -82,7 +82,7 @@ class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
                 self.handle.wake(TENANTS)
 
     def tenant_of(self, pod: Pod) -> str:
-        """Empty for a pod of no tenant."""
+        """Return the tenant of the pod; empty if it has none."""
         return self._tenants.get(pod.namespace, "")
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:

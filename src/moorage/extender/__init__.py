@@ -1,1 +1,2 @@
-"""Extenders over HTTP: what is sent to them, what their answers may say, and the connection to each."""
+"""HTTP extenders: requests, validated responses, and the connection to each extender. Follows
+pkg/scheduler/extender.go."""

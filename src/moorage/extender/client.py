@@ -1,10 +1,9 @@
-"""HttpExtender: one extender at the port of `framework.ports`, one POST for each question.
+"""HttpExtender: one extender behind the port of `framework.ports`, with one POST per call.
 
-Every failure is an ExtenderError with the URL, but for a bind that was sent and not confirmed: that is
-OutcomeUnknown, because the pod may be bound, and the API server knows. A question is sent again, once, when
-the server had closed the kept connection that it took; a bind never is. How connections are made and what may
-not happen on them (redirects, proxies, cookies, decompression) is the transport's part.
-"""
+Every failure is an ExtenderError with the URL, except a bind that was sent and not confirmed: that is OutcomeUnknown,
+because the pod may be bound, and only the API server knows. A call is repeated once if the server had closed the
+kept-alive connection; a bind never is. The transport makes connections and forbids redirects, proxies, cookies and
+decompression."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ class HttpExtender:
         await self._transport.close()
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether a container requests one of the managed resources, or limits it; without any, always."""
+        """Return whether a container requests or limits one of the managed resources; always True without any."""
         return not self._managed or any(
             not self._managed.isdisjoint(amounts)
             for container in (*pod.spec.containers, *pod.spec.init_containers)
@@ -111,7 +110,7 @@ class HttpExtender:
             raise OutcomeUnknown(str(error)) from error
 
     async def _ask(self, verb: Verb, pod: Pod, body: bytes, nodes: int, read: Callable[[bytes], T]) -> T:
-        """One request; every failure is an ExtenderError with the URL."""
+        """Send one request; every failure is an ExtenderError with the URL."""
         began, outcome = self._clock.now(), "cancelled"
         try:
             most = ANSWER_BYTES + ANSWER_BYTES_PER_NODE * nodes + 2 * len(body)
@@ -166,7 +165,7 @@ class HttpExtender:
 
 
 def _outcome(error: Exception) -> str:
-    """The metric's label."""
+    """Return the label of the metric."""
     if isinstance(error, NotSent):
         return "not_sent"
     return "no_answer" if isinstance(error, OutcomeUnknown) else "bad_answer"

@@ -1,8 +1,7 @@
-"""From `extenders` of a configuration to extenders that can be asked: addresses, certificates, connections.
+"""Build extenders from the `extenders` of a configuration: addresses, certificates, connections.
 
-Stricter than kube-scheduler: HTTPS without a CA is verified against the roots of the system, and only
-`insecure: true` turns that off.
-"""
+Stricter than kube-scheduler: HTTPS without a CA is verified against the system's roots, and only `insecure: true` turns
+that off."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ LARGEST_BLOCK = (32 << 20) - (64 << 10)
 def make_extenders(
     configured: Iterable[Extender], clock: Clock, metrics: SchedulerMetrics | None = None
 ) -> list[HttpExtender]:
-    """Nothing is connected yet. A CredentialsError for an address or a certificate that cannot be used."""
+    """Build the extenders without connecting. Raises CredentialsError for an invalid address or certificate."""
     made = []
     for index, extender in enumerate(configured):
         credentials = credentials_of(extender, f"extenders[{index}]")
@@ -38,14 +37,14 @@ def make_extenders(
 
 
 def _keep_freed_memory() -> None:
-    """Nodes are megabytes for each pod. glibc gives memory back to the system when more is free than twice
-    the largest block that it has seen freed, and to get it back page by page takes as long as all the rest of
-    a request. So it is shown a large block, which is never written to."""
+    """Make glibc keep freed memory. The nodes of one request take megabytes. glibc returns memory to the system if more
+    is free than twice the largest block that was ever freed, and getting it back page by page takes as long as the rest
+    of a request. So a large block that is never written to is allocated and freed."""
     bytearray(LARGEST_BLOCK)
 
 
 def credentials_of(extender: Extender, path: str) -> Credentials:
-    """Its address and certificates, which are not read yet; `path` is its place in the configuration."""
+    """Return the address and the certificates, which are not read yet; `path` is its place in the configuration."""
     tls = extender.tls_config or ExtenderTLSConfig()
     if extender.enable_https and not extender.url_prefix.lower().startswith("https://"):
         raise CredentialsError(f"{path}.enableHTTPS: urlPrefix has to begin with https:// then")
@@ -70,7 +69,7 @@ def credentials_of(extender: Extender, path: str) -> Credentials:
 
 
 def _pem(path: str, data: bytes) -> Pem | None:
-    """Data wins over a file."""
+    """Return the certificate; inline data takes precedence over a file."""
     if data:
         return Pem(data=data)
     return Pem(path) if path else None

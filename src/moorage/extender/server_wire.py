@@ -1,9 +1,8 @@
-"""The JSON of an extender's own side: requests of kube-scheduler decoded, answers encoded. No I/O.
+"""The JSON of the extender server: decode kube-scheduler's requests and encode responses. No I/O.
 
-The keys are the field names of k8s.io/kube-scheduler/extender/v1, as Go writes them; unknown ones are ignored. A
-request that is not as agreed is a RequestError that names the field. Pods and nodes are kept as the JSON that they came
-as: a node is sent back as it is, and a pod that comes again, as with prioritize after filter, is not decoded again.
-"""
+The keys are the field names of k8s.io/kube-scheduler/extender/v1, as Go writes them; unknown keys are ignored. An
+invalid request raises a RequestError that names the field. Pods and nodes are kept as raw JSON: a node is sent back
+unchanged, and a pod that is sent again, as in prioritize after filter, is not decoded again."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class RequestError(MoorageError):
-    """A request that is not as agreed."""
+    """An invalid request."""
 
 
 class _Wire(msgspec.Struct, rename="pascal"):
@@ -51,7 +50,7 @@ class _NodeArgs(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class NodeArgs:
-    """ExtenderArgs, of filter and prioritize."""
+    """ExtenderArgs, for filter and prioritize."""
 
     pod: msgspec.Raw
     names: list[str]
@@ -95,7 +94,7 @@ class _PreemptionArgs(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class PreemptionArgs:
-    """ExtenderPreemptionArgs; victims that came as pods are known by their UIDs all the same."""
+    """ExtenderPreemptionArgs; victims that were sent as pods are also identified by UID."""
 
     pod: msgspec.Raw
     victims: Mapping[str, MetaVictims]
@@ -111,13 +110,13 @@ class BindingArgs(_Wire):
 
 
 class PodReader:
-    """Decodes pods, and keeps the last one: filter, prioritize and preempt bring it again."""
+    """Decodes pods and keeps the last one, because filter, prioritize and preempt send it again."""
 
     def __init__(self) -> None:
         self._last: tuple[bytes, Pod] | None = None
 
     def read(self, raw: msgspec.Raw) -> Pod:
-        """The pod, the object of before if it comes again; a RequestError if it is none."""
+        """Return the pod, the same object if it is sent again; raises RequestError if it is invalid."""
         data = bytes(raw)
         if self._last is not None and self._last[0] == data:
             return self._last[1]
@@ -168,12 +167,12 @@ def _decode(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except _UNREADABLE as error:
-        raise RequestError(f"the request is not as agreed: {error}") from error
+        raise RequestError(f"invalid request: {error}") from error
 
 
 @dataclass(slots=True)
 class Filtered:
-    """What became of the nodes of a request, each in one of the three."""
+    """The nodes of a request, each in one of the three results."""
 
     passed: list[str] = field(default_factory=list)
     """In the order of the request."""
@@ -183,7 +182,7 @@ class Filtered:
 
 
 def filter_result(filtered: Filtered, args: NodeArgs) -> bytes:
-    """ExtenderFilterResult, in the form of the question."""
+    """Return ExtenderFilterResult, in the form of the request."""
     names: Sequence[str] | None = filtered.passed
     nodes: dict[str, Any] | None = None
     if args.nodes is not None:
@@ -194,7 +193,7 @@ def filter_result(filtered: Filtered, args: NodeArgs) -> bytes:
 
 
 def filter_error(text: str) -> bytes:
-    """ExtenderFilterResult of a filter that broke."""
+    """Return ExtenderFilterResult for a filter that failed."""
     return _filter_result(None, None, {}, {}, text)
 
 
@@ -218,20 +217,20 @@ class _HostPriority(_Wire):
 
 
 def host_priorities(names: Iterable[str], scores: Iterable[int]) -> bytes:
-    """HostPriorityList: every node that was named."""
+    """Return HostPriorityList with every node of the request."""
     return _encode([_HostPriority(name, score) for name, score in zip(names, scores, strict=True)])
 
 
 def preemption_result(passed: Collection[str], args: PreemptionArgs) -> bytes:
-    """ExtenderPreemptionResult: the nodes that pass, with the victims that they came with."""
+    """Return ExtenderPreemptionResult: the nodes that pass, with the victims from the request."""
     return _encode({"NodeNameToMetaVictims": {name: args.victims[name] for name in passed}})
 
 
 def binding_result(error: str) -> bytes:
-    """ExtenderBindingResult; without an error the pod is bound."""
+    """Return ExtenderBindingResult; without an error the pod is bound."""
     return _encode({"Error": error})
 
 
 def problem(text: str) -> bytes:
-    """The body of an answer that is not 200; kube-scheduler looks at the code alone."""
+    """Return the body of an error response; kube-scheduler reads the status code only."""
     return _encode({"Error": text})

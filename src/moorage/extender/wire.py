@@ -1,8 +1,8 @@
-"""The JSON that extenders speak: requests encoded, answers decoded and checked. No I/O.
+"""The JSON of the extender client: encode requests, decode and validate responses. No I/O.
 
-The keys of requests are the field names of k8s.io/kube-scheduler/extender/v1. Answers may write theirs in any case:
-most extenders are in Go, whose decoder does not care, and a key that is overlooked would mean that no node passes.
-Everything else is strict: an answer that is not as agreed, or goes beyond what was sent, is an ExtenderError.
+The keys of requests are the field names of k8s.io/kube-scheduler/extender/v1. The keys of responses may have any case:
+most extenders are written in Go, whose decoder ignores case, and an overlooked key would mean that no node passes.
+Everything else is strict: a response that is invalid, or names nodes or pods that were not sent, is an ExtenderError.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def node_args(pod: Pod, nodes: Nodes, *, names_only: bool) -> bytes:
-    """ExtenderArgs, for filter and prioritize: the names of the nodes, or the nodes."""
+    """Return ExtenderArgs for filter and prioritize, with node names or nodes."""
     if names_only:
         return _encode({"Pod": pod, "Nodes": None, "NodeNames": nodes.names})
     # Megabytes as a rule, so they are put together in one copy.
@@ -36,14 +36,14 @@ def node_args(pod: Pod, nodes: Nodes, *, names_only: bool) -> bytes:
 
 
 def _encoded(nodes: Nodes) -> npt.NDArray[np.object_]:
-    """Kept as a column, so that a node is encoded once per version."""
+    """Return the encoded nodes. They are kept as a column, so that a node is encoded once per version."""
     column = np.empty(len(nodes), dtype=np.object_)
     column[:] = [_encode(view.node) for view in nodes]
     return column
 
 
 def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, names_only: bool) -> bytes:
-    """ExtenderPreemptionArgs: victims by UID for an extender that knows the pods, else the pods."""
+    """Return ExtenderPreemptionArgs, with UIDs of victims if the extender caches pods, otherwise with the pods."""
     encoded = {
         node: {
             "Pods": [{"UID": victim.uid} for victim in on_node.pods] if names_only else list(on_node.pods),
@@ -61,13 +61,13 @@ def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, names_only: boo
 
 
 def binding_args(pod: Pod, node_name: str) -> bytes:
-    """ExtenderBindingArgs."""
+    """Return ExtenderBindingArgs."""
     return _encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
 
 
 def filter_result(answer: bytes, sent: Sequence[str], *, names_only: bool) -> ExtenderFilterResult:
-    """Neither names nor nodes means that none passes. Of node objects only the names count, and only those
-    that were sent; what else they say is not believed."""
+    """Read the result. A response with neither names nor nodes means that no node passes. Of node objects only the
+    names of nodes that were sent count; everything else in them is ignored."""
     found = _decode(answer, _FilterResult)
     _refuse_error(found.error)
     if names_only and found.node_names is not None:
@@ -83,13 +83,13 @@ def filter_result(answer: bytes, sent: Sequence[str], *, names_only: bool) -> Ex
 
 
 def _shown(refused: dict[str, str]) -> dict[str, str]:
-    """Many nodes are refused with one text."""
+    """Return the cached text; many nodes are rejected with the same one."""
     texts = {text: shown(text) for text in set(refused.values())}
     return {node: texts[text] for node, text in refused.items()}
 
 
 def host_priorities(answer: bytes) -> dict[str, int]:
-    """Node → score. Of two scores for one node the later one counts."""
+    """Return the score by node. If a node has two scores, the later one counts."""
     try:
         listed = msgspec.json.decode(answer, type=list[_HostPriority] | None) or []
     except _UNREADABLE:
@@ -98,14 +98,14 @@ def host_priorities(answer: bytes) -> dict[str, int]:
 
 
 def preemption_result(answer: bytes, offered: Mapping[str, Victims]) -> dict[str, Victims]:
-    """Victims are those that were offered for the node, in their order."""
+    """Return the victims among those that were offered for the node, in their order."""
     found = _decode(answer, _PreemptionResult).node_name_to_meta_victims or {}
     return {node: _victims(node, raw, offered.get(node)) for node, raw in found.items()}
 
 
 def _victims(node: str, raw: msgspec.Raw, offered: Victims | None) -> Victims:
     if offered is None:
-        raise ExtenderError(f'node "{shown(node)}" was not asked about')
+        raise ExtenderError(f'node "{shown(node)}" was not in the request')
     found = _decode(raw, _MetaVictims)
     uids = {_decode(meta, _MetaPod).uid for meta in found.pods or ()}
     pods = [pod for pod in offered.pods if pod.uid in uids]
@@ -116,12 +116,12 @@ def _victims(node: str, raw: msgspec.Raw, offered: Victims | None) -> Victims:
 
 
 def check_binding_result(answer: bytes) -> None:
-    """An ExtenderError when it has an error."""
+    """Raise an ExtenderError if the response has an error."""
     _refuse_error(_decode(answer, _BindingResult).error)
 
 
 def shown(text: str) -> str:
-    """A text of an extender, fit for events and logs: short, on one line."""
+    """Shorten a text of an extender to one line for events and logs."""
     short = text[:TEXT_LENGTH]
     if not short.isprintable():
         short = short.encode("unicode_escape").decode("ascii")
@@ -146,7 +146,7 @@ class _NodeList(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """An object of an answer. Keys that it does not have lead to the slower way of `_decode`."""
+    """An object of a response. Unknown keys lead to the slower path of `_decode`."""
 
 
 class _FilterResult(_Answer):
@@ -184,7 +184,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _decode(raw: bytes | msgspec.Raw, kind: type[A]) -> A:
-    """An object; null is one without fields. Keys may be in another case, and unknown ones are left out."""
+    """Decode an object; null is an object without fields. Keys may have another case, and unknown keys are dropped."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except _UNREADABLE:
@@ -199,4 +199,4 @@ def _read(raw: bytes | msgspec.Raw, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except _UNREADABLE as error:
-        raise ExtenderError(f"the answer is not as agreed: {error}") from error
+        raise ExtenderError(f"invalid response: {error}") from error

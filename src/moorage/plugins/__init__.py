@@ -1,1 +1,2 @@
-"""The default plugins, one module each, named as in kube-scheduler. `registry.DEFAULT` lists them."""
+"""The default plugins, one module each, named as in kube-scheduler. `registry.DEFAULT` lists them. Upstream paths in
+docstrings are those of kubernetes v1.36."""

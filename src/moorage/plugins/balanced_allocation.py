@@ -1,8 +1,9 @@
-"""NodeResourcesBalancedAllocation: nodes whose resources the pod brings into balance score higher.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used more evenly once the pod runs there.
 
-The score is the change that the pod makes to how evenly the resources of a node are used: 100 less one point
-per hundredth of standard deviation. Scalar and vector forms round as kube-scheduler does, in the same order,
-because their results are cut to integers. Resources that a node does not have are left out there."""
+Follows pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go. The score is the change that the pod makes
+to the balance of a node: 100 minus one point per hundredth of standard deviation between the used shares of its
+resources. The scalar and the vector form round in the same order as kube-scheduler, because results are truncated to
+integers. A resource that a node does not have is ignored on that node."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ SCORED = "NodeResourcesBalancedAllocation.score"
 
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs):
-    """Resources whose utilization should be alike."""
+    """The resources whose utilization should be balanced."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
@@ -61,7 +62,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, WholeTableScorePlugin, Man
         self._standard = not any(is_scalar_resource(name) or not is_counted(name) for name in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        """A pod that asks for nothing says nothing about balance; scoring it would gather such pods."""
+        """Skip pods without requests. They do not change the balance, and scoring them would gather them on a few
+        nodes."""
         asks = self._asks(pod)
         if asks is None:
             return Status.skip()
@@ -101,13 +103,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, WholeTableScorePlugin, Man
         return None
 
     def _scored(self, state: CycleState, pod: Pod) -> Asks | None:
-        """PreScore may be switched off on its own; then the pod is read here."""
+        """Read the pod here if the profile has disabled PreScore."""
         found: Asks | None = state.read(SCORED, None)
         return self._asks(pod) if found is None else found
 
     def _asks(self, pod: Pod) -> Asks | None:
-        """What counts for this pod: an extended resource only if it asks for it. None for a pod that asks for
-        none of the resources."""
+        """Return the requests that count for this pod; an extended resource counts only if the pod requests it. Return
+        None for a pod that requests none of the resources."""
         requests = self._demands.of(pod).balanced
         asks = tuple([(name, requests.get(name, 0)) for name in self._resources])
         for _, ask in asks:
@@ -129,21 +131,22 @@ def _counts(name: str, ask: int) -> bool:
 _EXACT = 2**53
 """Whole numbers up to here are exact as floats."""
 NO_CHANGE = 75
-"""What a pod scores that changes nothing; fewer than two resources are always in balance."""
+"""The score of a pod that changes nothing; fewer than two resources are always balanced."""
 
 Asks = tuple[tuple[str, int], ...]
 """Resource, and what comes on top of what the node's pods request of it."""
 
 
 def score_one(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:
-    """The change that the asks make on one node: 75 for none, 100 at best, 50 at worst."""
+    """Return how much the requests change the balance of one node: 75 for no change, 100 at best, 50 at worst."""
     nothing = tuple((name, 0) for name, _ in asks)
     difference = balance(asks, allocatable, requested) - balance(nothing, allocatable, requested)
     return 50 + int((50 + difference) / 2)
 
 
 def prepared(asks: Asks) -> Callable[[NodeView], int]:
-    """`score` with the asks read; written out for two resources, since this scores a row for every pod."""
+    """Return `score` for requests that were read already. Two resources are written out, since this runs for every
+    pod."""
     if len(asks) != 2:
         return lambda node: score_one(asks, node.allocatable, node.requested)
     (first, one), (second, other) = asks
@@ -166,7 +169,7 @@ def prepared(asks: Asks) -> Callable[[NodeView], int]:
 
 
 def score_pods(names: Sequence[str], amounts: FloatArray, node: NodeView) -> IntArray | None:
-    """`score_one` of one node for pods that ask for these amounts of two resources."""
+    """Return `score_one` of one node for pods that request these amounts of two resources."""
     allocatable, requested = node.allocatable, node.requested
     capacities, used, before = [], [], []
     for name in names:
@@ -190,7 +193,7 @@ def score_pods(names: Sequence[str], amounts: FloatArray, node: NodeView) -> Int
 
 
 def balance(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:
-    """One node with the asks on top."""
+    """Return the balance of one node with the requests added."""
     fractions = []
     for name, ask in asks:
         capacity = allocatable.get(name, 0)
@@ -200,7 +203,7 @@ def balance(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, 
 
 
 def deviation(fractions: Sequence[float]) -> float:
-    """The population standard deviation, in the short form for two."""
+    """Return the population standard deviation; two values have a short formula."""
     count = len(fractions)
     if count < 2:
         return 0.0
@@ -213,7 +216,7 @@ def deviation(fractions: Sequence[float]) -> float:
 
 
 def _sum(numbers: Sequence[float]) -> float:
-    """From left to right; `sum` corrects rounding errors in newer Pythons, and upstream does not."""
+    """Add from left to right. `sum` corrects rounding errors in newer versions of Python, which upstream does not."""
     total = 0.0
     for number in numbers:
         total += number
@@ -221,8 +224,8 @@ def _sum(numbers: Sequence[float]) -> float:
 
 
 class Pair:
-    """Two resources of all nodes, by far the most common case: the columns and what does not depend on the
-    pod, found once until a node changes, and work arrays."""
+    """Two resources of all nodes, by far the most common case. Holds work arrays and the columns that do not depend on
+    the pod; they are computed once until a node changes."""
 
     __slots__ = ("_before_key", "_left", "_names", "_right", "_work")
 
@@ -257,7 +260,7 @@ class Pair:
         np.right_shift(out, 1, out=out)
 
     def _compute(self, nodes: Nodes) -> IntArray:
-        """The part of twice the score that does not depend on the pod: 150 less the balance as it is."""
+        """Compute the part of twice the score that does not depend on the pod: 150 minus the current balance."""
         now = balances(tuple((name, 0) for name in self._names), nodes)
         return cast(IntArray, (150 - now).astype(np.int64))
 
@@ -273,7 +276,7 @@ class Pair:
 
 
 def scores(asks: Asks, nodes: Nodes) -> FloatArray:
-    """All nodes, any number of resources."""
+    """Score all nodes for any number of resources."""
     nothing = tuple((name, 0) for name, _ in asks)
 
     def compute_row(node: NodeView) -> float:
@@ -284,21 +287,21 @@ def scores(asks: Asks, nodes: Nodes) -> FloatArray:
 
 
 def balances(asks: Asks, nodes: Nodes) -> FloatArray:
-    """The balance of all nodes with the asks on top."""
+    """Return the balance of all nodes with the requests added."""
     with np.errstate(divide="ignore", invalid="ignore"):
         fractions = [_fractions(name, ask, nodes) for name, ask in asks]
         return np.trunc((1 - _deviations(fractions, len(nodes))) * 100)
 
 
 def _fractions(name: str, ask: int, nodes: Nodes) -> FloatArray:
-    """How far one resource is used, at most 1; no number where the node has none."""
+    """Return the used share of one resource, at most 1; NaN on nodes that do not have it."""
     capacity = nodes.allocatable(name)
     used = np.minimum((nodes.requested(name) + ask) / capacity.astype(np.float64), 1.0)
     return np.where(capacity == 0, np.nan, used)
 
 
 def _deviations(fractions: Sequence[FloatArray], width: int) -> FloatArray:
-    """`deviation` of the numbers in each column. Adding 0 for what is not there changes no sum."""
+    """Return `deviation` of each column. Adding 0 for a missing resource does not change the sum."""
     count, total, difference = np.zeros(width), np.zeros(width), np.zeros(width)
     for fraction in fractions:
         present = ~np.isnan(fraction)

@@ -1,8 +1,7 @@
-"""In-tree volumes as their CSI drivers see them: which plugin, which driver, which handle, which topology.
+"""Translate in-tree volumes to CSI: plugin, driver, volume handle and topology.
 
-Only the five disk plugins whose migration is always on are translated; of the two others (Azure Files,
-vSphere) only the names are known. What cannot be translated raises `TranslationError`.
-"""
+Follows k8s.io/csi-translation-lib. Only the five disk plugins whose migration is always on are translated; Azure Files
+and vSphere are known by name only. A volume that cannot be translated raises `TranslationError`."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ _UNSPECIFIED = "UNSPECIFIED"
 
 
 class TranslationError(MoorageError):
-    """An in-tree volume for which no CSI volume can be named."""
+    """An in-tree volume that has no CSI equivalent."""
 
 
 @dataclass(frozen=True, slots=True)
 class InTreePlugin:
-    """One kind of in-tree volume and the driver that took it over."""
+    """One kind of in-tree volume and the CSI driver that replaced it."""
 
     field: str
     """The attribute of a volume, and of a persistent volume's spec, that holds its source."""
@@ -105,7 +104,7 @@ BY_NAME = {plugin.name: plugin for plugin in PLUGINS}
 
 
 def plugin_of_inline(volume: Volume) -> InTreePlugin | None:
-    """The plugin of a pod's inline volume; None for all other sources."""
+    """Return the in-tree plugin of a pod's inline volume; None for all other sources."""
     return next((plugin for plugin in PLUGINS if getattr(volume, plugin.field) is not None), None)
 
 
@@ -114,18 +113,18 @@ def plugin_of(pv: PersistentVolume) -> InTreePlugin | None:
 
 
 def is_migrated_on(csi_node: CSINode | None, plugin: InTreePlugin) -> bool:
-    """Whether the node's kubelet says that the driver serves this plugin there."""
+    """Return whether the node's kubelet reports that the CSI driver serves this plugin."""
     listed = csi_node.annotations.get(MIGRATED_PLUGINS, "") if csi_node is not None else ""
     return plugin.migrated and plugin.name in listed.split(",")
 
 
 def inline_handle(plugin: InTreePlugin, volume: Volume) -> str:
-    """The handle of an inline volume of a migrated plugin."""
+    """Return the volume handle of an inline volume of a migrated plugin."""
     return plugin.inline_handle(getattr(volume, plugin.field)) if plugin.inline_handle else ""
 
 
 def volume_handle(plugin: InTreePlugin, pv: PersistentVolume) -> str:
-    """The handle of a persistent volume of a migrated plugin; a GCE disk's depends on its zones."""
+    """Return the handle of a persistent volume of a migrated plugin; that of a GCE disk depends on its zones."""
     if plugin is not GCE_PD or pv.spec.gce_persistent_disk is None:
         return plugin.inline_handle(getattr(pv.spec, plugin.field)) if plugin.inline_handle else ""
     disk = pv.spec.gce_persistent_disk.pd_name
@@ -151,8 +150,8 @@ def _gce_region(zones: list[str]) -> str:
 
 
 def translated_affinity(plugin: InTreePlugin, pv: PersistentVolume) -> NodeSelector | None:
-    """The nodes that reach the volume through its driver; None for all. Zones in its terms, or else in its
-    labels, become the driver's own topology."""
+    """Return the node affinity of the volume in terms of its driver; None for all nodes. Zones in its terms, or
+    otherwise in its labels, become the driver's topology key."""
     volume_handle(plugin, pv)  # a volume without a handle cannot be translated at all
     affinity = pv.spec.node_affinity
     required = affinity.required if affinity is not None else None
@@ -165,7 +164,7 @@ def translated_affinity(plugin: InTreePlugin, pv: PersistentVolume) -> NodeSelec
 
 
 def affinity_on(csi_node: CSINode | None, pv: PersistentVolume) -> NodeSelector | None:
-    """The nodes that reach the volume, as a node with this CSINode sees it."""
+    """Return the node affinity of the volume as it applies to a node with this CSINode."""
     plugin = plugin_of(pv)
     if plugin is not None and is_migrated_on(csi_node, plugin):
         return translated_affinity(plugin, pv)
@@ -176,7 +175,7 @@ def affinity_on(csi_node: CSINode | None, pv: PersistentVolume) -> NodeSelector 
 def _translated_terms(
     terms: tuple[NodeSelectorTerm, ...], labels: tuple[tuple[str, str], ...], zone_key: str
 ) -> tuple[NodeSelectorTerm, ...]:
-    """`labels` are the zone labels of the volume, the current one before the beta one."""
+    """Translate the terms. `labels` are the zone labels of the volume, the current one before the beta one."""
     keys = {requirement.key for term in terms for requirement in term.match_expressions}
     zone = next((key for key in (ZONE, BETA_ZONE) if key in keys), None) or (labels[0][0] if labels else ZONE)
     listed = _is_listed(terms, zone)
@@ -189,7 +188,7 @@ def _translated_terms(
 
 
 def _is_listed(terms: tuple[NodeSelectorTerm, ...], key: str) -> bool:
-    """Whether some term gives values for the key."""
+    """Return whether a term gives values for the key."""
     return any(r.values for term in terms for r in term.match_expressions if r.key == key)
 
 

@@ -1,7 +1,7 @@
-"""Which volumes of which CSI driver a pod attaches: claims resolved to drivers and handles.
+"""Resolve the volumes of a pod to CSI drivers and volume handles, in order to count volumes per node.
 
-Used to count volumes per node. In-tree volumes count for the driver that took them over.
-"""
+In-tree volumes count for the driver that replaced them. Follows
+pkg/scheduler/framework/plugins/nodevolumelimits/csi.go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNBOUND = "unbound claim "
 
 
 class MissingClaim(MoorageError):
-    """A claim of the incoming pod does not exist: no node will do until it does."""
+    """A claim of the incoming pod does not exist, so no node is feasible until it is created."""
 
 
 class BadVolume(MoorageError):
@@ -27,7 +27,7 @@ class BadVolume(MoorageError):
 
 
 class CsiVolumes:
-    """Looks volumes up in the informers' stores."""
+    """Looks up volumes in the informers' stores."""
 
     def __init__(self, claims: Lister, volumes: Lister, classes: Lister) -> None:
         self._claims = claims
@@ -35,8 +35,8 @@ class CsiVolumes:
         self._classes = classes
 
     def of_pod(self, pod: Pod, *, incoming: bool, on_csi_node: bool) -> set[CsiVolume]:
-        """The volumes of a pod. `incoming`: every claim must exist; of a running pod a missing one is passed
-        over. `on_csi_node`: in-tree volumes count, as a node with a CSINode has their drivers."""
+        """Return the volumes of a pod. With `incoming` every claim must exist; missing claims of running pods are
+        ignored. With `on_csi_node` in-tree volumes count, because a node with a CSINode has their drivers."""
         found = set()
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
@@ -63,7 +63,7 @@ class CsiVolumes:
         return self._unbound(claim, on_csi_node) if bound is None else _persistent(bound, on_csi_node)
 
     def _unbound(self, claim: PersistentVolumeClaim, on_csi_node: bool) -> CsiVolume | None:
-        """A volume that the claim's class will make; None when the class is unknown."""
+        """Return the volume that the claim's class will provision; None if the class is unknown."""
         storage_class = self._classes.get(class_of_claim(claim))
         if storage_class is None:
             return None
@@ -73,7 +73,7 @@ class CsiVolumes:
         return (plugin.driver, UNBOUND + claim.key) if plugin.migrated and on_csi_node else None
 
     def of_attachment(self, attachment: VolumeAttachment) -> CsiVolume | None:
-        """The volume of an attachment; None when it is not one of CSI, or gone."""
+        """Return the volume of an attachment; None if it is not a CSI volume or no longer exists."""
         name = attachment.spec.source.persistent_volume_name
         volume = self._volumes.get(name) if name is not None and attachment.spec.attacher else None
         if volume is None or volume.spec.csi is None:
@@ -82,7 +82,7 @@ class CsiVolumes:
 
 
 def inline_volume(volume: Volume) -> CsiVolume | None:
-    """The CSI volume behind an in-tree one in a pod's spec; None for all others."""
+    """Return the CSI volume for an in-tree volume in a pod's spec; None for all others."""
     plugin = csi.plugin_of_inline(volume)
     if plugin is None or not plugin.migrated:
         return None

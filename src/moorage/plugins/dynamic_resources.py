@@ -1,8 +1,8 @@
-"""DynamicResources: devices that pods ask for by resource claims.
+"""DynamicResources: devices that pods request with resource claims (KEP-4381).
 
-Allocating devices is not built yet. A pod without claims meets what kube-scheduler does for it: nothing, but
-for a line in its message. A pod with claims is refused, and never placed as if it had none.
-"""
+Devices are not allocated yet. Pods without claims behave as in
+pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, including the line that they get in their message.
+Pods with claims are rejected, so that they never run without their devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEEN = "DynamicResources"
 
 
 class DynamicResourcesArgs(PluginArgs):
-    """Limits in seconds; filter_timeout 0 means none, None means that the gate is off."""
+    """Timeouts in seconds. A filter_timeout of 0 means no limit; None means that the feature gate is off."""
 
     filter_timeout: Duration | None = 10.0
     binding_timeout: Duration | None = 600.0
@@ -80,7 +80,7 @@ class DynamicResources(
         return Status.skip() if refused is None else refused
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
-        """Asked only in a profile without this plugin's PreFilter."""
+        """Runs only in a profile that has disabled PreFilter of this plugin."""
         return _refusal(pod)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
@@ -90,8 +90,8 @@ class DynamicResources(
         return nodes.refuse(everywhere, REASON_UNSUPPORTED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Status:
-        """Where another PreFilter refused the pod for good, this one's never ran: upstream then trips over
-        its missing state, and pods carry that in their message."""
+        """Reproduce upstream's message. If another PreFilter plugin rejected the pod as unresolvable, PreFilter of this
+        plugin did not run; upstream then fails on the missing state and reports that in the pod's message."""
         return Status.unschedulable(REASON_NO_CLAIMS) if SEEN in state else Status.error(NOT_FOUND)
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
@@ -101,7 +101,7 @@ class DynamicResources(
         return 0
 
     def events_to_register(self) -> Sequence[Registration]:
-        """None: as long as claims are refused, nothing that happens in the cluster can help."""
+        """Return no events: while claims are not supported, no cluster event can help."""
         return ()
 
     def sign(self, pod: Pod) -> Hashable:

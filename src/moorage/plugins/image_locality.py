@@ -1,9 +1,8 @@
-"""ImageLocality: nodes that have the pod's images already score higher.
+"""ImageLocality: prefer nodes that already have the pod's images.
 
-An image counts with its size on the node times the share of nodes that have it, so that the one node with a
-new image does not draw all pods. Image volumes earn points like containers, but only containers raise the sum
-at which the score is full.
-"""
+Follows pkg/scheduler/framework/plugins/imagelocality/image_locality.go. An image counts with its size on the node times
+the share of nodes that have it, so that a single node with a new image does not attract all pods. Image volumes add to
+the sum like containers, but only containers raise the sum that gives the full score."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ from moorage.framework.status import MAX_NODE_SCORE
 
 MIB = 1024 * 1024
 FLOOR = 23 * MIB
-"""Less than this earns nothing."""
+"""Smaller sums score 0."""
 CEILING = 1000 * MIB
-"""This much per container earns the full score."""
+"""This size per container gives the full score."""
 
 
 class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
@@ -48,11 +47,11 @@ class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
         return None
 
     def _spread(self, image: str) -> float:
-        """The share of all nodes that have the image."""
+        """Return the share of all nodes that have the image."""
         return len(self._images.rows(image)) / len(self.handle.nodes)
 
     def _sizes(self, nodes: Nodes, image: str) -> FloatArray:
-        """The image's size on each node, 0 where it is not."""
+        """Return the image's size on each node; 0 where the node does not have it."""
 
         def compute(some: Nodes) -> FloatArray:
             sizes = self._images.rows(image)
@@ -64,19 +63,20 @@ class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
         return tuple(images_of(pod)), len(pod.spec.init_containers) + len(pod.spec.containers)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
-        """The share of nodes that have an image changes when an image comes to any node."""
+        """Depend on all nodes: the share of nodes that have an image changes when any node pulls it."""
         return (Reads.NODE, Reads.NODE_COUNT, self._images.version)
 
 
 def images_on(node: Node) -> Iterator[tuple[str, int]]:
-    """Every name of every image on a node, with the image's size."""
+    """Return every name of every image on a node, with the image's size."""
     for image in node.status.images:
         for name in image.names:
             yield name, image.size_bytes
 
 
 def images_of(pod: Pod) -> Iterator[str]:
-    """The images that the pod will pull, as nodes name them; one that is used twice counts twice."""
+    """Return the images that the pod will pull, named as nodes report them. An image that is used twice counts
+    twice."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         yield normalized(container.image)
     for volume in pod.spec.volumes:
@@ -85,12 +85,12 @@ def images_of(pod: Pod) -> Iterator[str]:
 
 
 def normalized(name: str) -> str:
-    """With `:latest` where there is neither tag nor digest; a colon before the last slash is a port."""
+    """Return the name with `:latest` if it has neither tag nor digest; a colon before the last slash is a port."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def scaled(total: FloatArray, containers: int) -> FloatArray:
-    """Bytes → 0-100, rounded down."""
+    """Convert bytes to a score of 0-100, rounded down."""
     ceiling = CEILING * containers
     within = np.clip(total, FLOOR, ceiling)
     return cast(FloatArray, np.floor(MAX_NODE_SCORE * (within - FLOOR) / (ceiling - FLOOR)))

@@ -1,8 +1,8 @@
-"""The default plugins around filtering and scoring: SchedulingGates, PrioritySort, DefaultPreemption, DefaultBinder.
+"""The default plugins around filtering and scoring: SchedulingGates (KEP-3521), PrioritySort, DefaultPreemption and
+DefaultBinder.
 
 They follow pkg/scheduler/framework/plugins/{schedulinggates,queuesort,defaultpreemption,defaultbinder} of
-kube-scheduler. How preemption works is in `framework.preemption`.
-"""
+kube-scheduler. Preemption itself is in `framework.preemption`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SchedulingGates(PreEnqueuePlugin, ReusablePlugin):
 
 
 def own_gates_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Only the pod's own update can open its gates."""
+    """Queue on the pod's own update; no other event can remove its scheduling gates."""
     own = isinstance(new, Pod) and new.uid == pod.uid and not new.spec.scheduling_gates
     return QueueingHint.QUEUE if own else QueueingHint.SKIP
 
@@ -70,7 +70,7 @@ IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
 class DefaultPreemptionArgs(PluginArgs):
-    """How many nodes preemption tries: the larger of a share of all nodes and a fixed number."""
+    """How many nodes preemption tries: the larger of a percentage of all nodes and an absolute number."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
@@ -115,8 +115,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
 
 
 def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The registration lets a deletion re-test the gate; whether it helps is for the filters to say that
-    refused the pod."""
+    """Skip: the registration makes a deletion re-run PreEnqueue, and the filters that rejected the pod decide whether
+    the deletion helps."""
     return QueueingHint.SKIP
 
 
@@ -128,7 +128,8 @@ class DefaultBinder(BindPlugin):
     needs = (Access(PODS, ("create",), "binding"),)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """An answer that is lost is raised on (`OutcomeUnknown`): only the scheduler may settle it."""
+        """Bind the pod. If the answer is lost, `OutcomeUnknown` is raised, because only the scheduler may resolve
+        it."""
         _log.info(3, "Attempting to bind pod to node", pod=pod.key, node=node_name)
         try:
             await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)

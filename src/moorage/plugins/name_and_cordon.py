@@ -1,5 +1,5 @@
-"""NodeName: a pod that names its node runs there or nowhere. NodeUnschedulable: a cordoned node takes only
-pods that tolerate the cordon. They follow pkg/scheduler/framework/plugins/{nodename,nodeunschedulable}."""
+"""NodeName: a pod with spec.nodeName runs on that node only. NodeUnschedulable: a cordoned node accepts only pods that
+tolerate the cordon. They follow pkg/scheduler/framework/plugins/{nodename,nodeunschedulable}."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def tolerates_cordon(pod: Pod) -> bool:
 
 
 def node_is_schedulable(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A node that came or changed helps unless it is cordoned."""
+    """Queue if a node was added or changed and is not cordoned."""
     schedulable = isinstance(new, Node) and not new.unschedulable
     return QueueingHint.QUEUE if schedulable else QueueingHint.SKIP
 

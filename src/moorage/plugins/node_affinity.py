@@ -1,4 +1,6 @@
-"""NodeAffinity: nodeSelector, required and preferred node affinity, and what a profile adds to both."""
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and the affinity that a profile adds.
+
+Follows pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go."""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class NodeAffinityArgs(PluginArgs):
-    """A node affinity that every pod of the profile gets on top of its own."""
+    """The node affinity that the profile adds to every pod."""
 
     added_affinity: NodeAffinitySpec | None = None
 
@@ -79,7 +81,7 @@ class NodeAffinity(
         self._added_preferences = compile_preferred_terms(self._preferences)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
-        """Terms that all name nodes narrow the search to those."""
+        """Restrict the search to the named nodes if every term names nodes."""
         selector = affinity_of(pod).required_during_scheduling_ignored_during_execution
         if selector is None and self._added is None and not pod.spec.node_selector:
             return Status.skip()
@@ -136,7 +138,7 @@ class NodeAffinity(
         return [Registration(node, self._node_matches_now)]
 
     def _node_matches_now(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """Queue when the node matches and did not before. Terms that cannot be read may match anything."""
+        """Queue if the node matches now and did not before. Invalid terms may match anything."""
         if not isinstance(new, Node):
             return QueueingHint.QUEUE
         if self._added is not None and not self._added.matches(new.labels, new.name):
@@ -182,7 +184,7 @@ def _proposals(required: RequiredNodeAffinity, pod: Pod, node: NodeView) -> Iter
 
 
 def affinity_of(pod: Pod) -> NodeAffinitySpec:
-    """The pod's own node affinity, empty where it has none."""
+    """Return the pod's own node affinity; empty if it has none."""
     affinity = pod.spec.affinity
     return NOTHING if affinity is None or affinity.node_affinity is None else affinity.node_affinity
 
@@ -193,7 +195,7 @@ def _added_required(added: NodeAffinitySpec) -> RequiredNodeAffinity | None:
 
 
 def _required(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
-    """PreFilter may be switched off on its own; then the pod is read here. The same for PreScore."""
+    """Read the pod here if the profile has disabled PreFilter; the same holds for PreScore."""
     found: RequiredNodeAffinity | None = state.read(REQUIRED, None)
     return required_node_affinity(pod) if found is None else found
 
@@ -206,7 +208,7 @@ def _preferred(state: CycleState, pod: Pod) -> PreferredTerms:
 
 
 def _unreadable(required: RequiredNodeAffinity, node: Node) -> bool:
-    """Whether the verdict on a node that does not match hangs on a term that cannot be read."""
+    """Return whether an invalid term decides the verdict on a node that does not match."""
     if required.terms is None or not required.terms.errors:
         return False
     return required.selector is None or required.selector.matches(node.labels)

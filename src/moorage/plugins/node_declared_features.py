@@ -1,4 +1,6 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet runs only where the node declares it."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature runs only on nodes that declare it (KEP-5328).
+
+Follows pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go."""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlug
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """The features that kube-scheduler 1.36 reads off a pod's spec."""
+    """Return the features that kube-scheduler 1.36 infers from a pod's spec."""
     spec = pod.spec
     features = set()
     if any(
@@ -84,7 +86,7 @@ def required_features(pod: Pod) -> frozenset[str]:
 
 
 def node_declares_others(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The node is new, or declares other features than before."""
+    """Queue if the node is new or its declared features have changed."""
     same = (
         isinstance(old, Node) and isinstance(new, Node) and old.status.declared_features == new.status.declared_features
     )
@@ -92,7 +94,7 @@ def node_declares_others(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def own_needs_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The pod itself needs other features than before."""
+    """Queue if the features that the pod needs have changed."""
     if not isinstance(new, Pod) or new.uid != pod.uid:
         return QueueingHint.SKIP
     same = isinstance(old, Pod) and required_features(old) == required_features(new)

@@ -1,7 +1,6 @@
-"""Node selectors over all nodes at once: a mask per selector, kept by the node table until a node changes.
+"""Match node selectors against all nodes at once: one mask per selector, kept by the node table until a node changes.
 
-NodeAffinity filters and scores with these; whoever must know which nodes a pod's selector admits uses the
-same, and the same columns.
+NodeAffinity filters and scores with these masks; other plugins use them to find the nodes that a pod's selector admits.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _FLOAT_EXACT = 2**53
 
 
 def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
-    """True for the nodes that a nodeSelector and required terms admit."""
+    """Return True for the nodes that a nodeSelector and required terms admit."""
 
     def compute(some: Nodes) -> BoolArray:
         return compute_required(some, required)
@@ -28,7 +27,7 @@ def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
 
 
 def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
-    """The mask of a term, computed and not kept."""
+    """Compute the mask of a term without keeping it."""
     mask: BoolArray = np.ones(len(nodes), dtype=np.bool_)
     if required.selector is not None:
         for requirement in required.selector.requirements:
@@ -42,7 +41,7 @@ def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
 
 
 def preference(nodes: Nodes, preferences: PreferredTerms) -> IntArray:
-    """The sum of the weights of the preferences that each node fulfils."""
+    """Return the sum of the weights of the preferences that each node satisfies."""
 
     def compute(some: Nodes) -> IntArray:
         total: IntArray = np.zeros(len(some), dtype=np.int64)
@@ -54,7 +53,7 @@ def preference(nodes: Nodes, preferences: PreferredTerms) -> IntArray:
 
 
 def compute_term(nodes: Nodes, term: NodeTerm) -> BoolArray:
-    """True for the nodes that one term matches; worked out, not kept."""
+    """Compute the mask of one term without keeping it."""
     mask: BoolArray = np.full(len(nodes), not term.errors)
     for requirement in term.labels:
         mask &= _label_mask(nodes, requirement)
@@ -88,7 +87,7 @@ def _compared(nodes: Nodes, requirement: Requirement) -> BoolArray:
 
 
 def _field_mask(nodes: Nodes, requirement: Requirement) -> BoolArray:
-    """Nodes have one field, their name; any other is empty."""
+    """Match a field. Nodes have a single field, metadata.name; any other is empty."""
     wanted = requirement.operator == IN
     if requirement.key != METADATA_NAME:
         return np.full(len(nodes), ("" in requirement.values) == wanted)

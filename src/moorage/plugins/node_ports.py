@@ -1,8 +1,7 @@
-"""NodePorts: two pods on one node cannot have the same host port.
+"""NodePorts: two pods on one node cannot use the same host port.
 
-A port is protocol, address and number. The address 0.0.0.0 stands for all of the node's, so it clashes with
-every other.
-"""
+Follows pkg/scheduler/framework/plugins/nodeports/node_ports.go. A port consists of protocol, address and number. The
+address 0.0.0.0 stands for all addresses of the node, so it conflicts with every other."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explain
 
 
 def port_keys(pod: Pod) -> tuple[Hashable, ...]:
-    """What the index knows a pod by: each port with its address, and without."""
+    """Return the index keys of a pod: each port with its address, and without."""
     spec = pod.spec
     for container in spec.containers:
         if container.ports:
@@ -97,7 +96,7 @@ def port_keys(pod: Pod) -> tuple[Hashable, ...]:
 
 
 def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
-    """The keys of ports that clash with this one."""
+    """Return the index keys of ports that conflict with this one."""
     protocol, address, number = port
     if address == EVERY_ADDRESS:
         return ((protocol, number),)
@@ -105,7 +104,7 @@ def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
 
 
 def clash(some: Sequence[HostPort], others: Sequence[HostPort]) -> bool:
-    """Whether two pods with these ports cannot share a node."""
+    """Return whether pods with these ports cannot share a node."""
     return any(_same(mine, other) for mine in some for other in others)
 
 
@@ -125,13 +124,13 @@ def _without_host_ports(pod: Pod) -> Pod:
 
 
 def _text(port: HostPort) -> str:
-    """`TCP/80`, or `TCP/10.0.0.1:80` for one address."""
+    """Return `TCP/80`, or `TCP/10.0.0.1:80` for a specific address."""
     protocol, address, number = port
     return f"{protocol}/{number}" if address == EVERY_ADDRESS else f"{protocol}/{address}:{number}"
 
 
 def _ports_on(node: NodeView) -> Iterator[tuple[HostPort, ...]]:
-    """Host ports of the pods on a node; most pods have none and are passed over quickly."""
+    """Return the host ports of the pods on a node. Most pods have none and are skipped quickly."""
     for pod in node.pods:
         spec = pod.spec
         for container in spec.init_containers + spec.containers:
@@ -141,7 +140,7 @@ def _ports_on(node: NodeView) -> Iterator[tuple[HostPort, ...]]:
 
 
 def _among(nodes: Nodes, rows: Collection[int]) -> BoolArray:
-    """True for the nodes in these rows of the node table."""
+    """Return True for the nodes in these rows of the node table."""
     mine = nodes.table_rows
     marked: BoolArray = np.zeros(max(max(rows), int(mine.max(initial=0))) + 1, dtype=np.bool_)
     marked[list(rows)] = True
@@ -150,7 +149,7 @@ def _among(nodes: Nodes, rows: Collection[int]) -> BoolArray:
 
 
 def port_was_freed(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A pod with a place, or the promise of one, has gone and leaves a port that this one wants."""
+    """Queue if an assigned or nominated pod was deleted and freed a port that this pod needs."""
     if not isinstance(old, Pod):
         return QueueingHint.QUEUE
     placed = bool(old.spec.node_name or old.nominated_node_name)

@@ -1,8 +1,8 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of each CSI driver, as its CSINode says.
+"""NodeVolumeLimits: a node attaches at most as many volumes of each CSI driver as its CSINode allows.
 
-Most nodes are far from their limits, and that can be seen from the number of volumes that their pods mention;
-only where that bound is not enough are volumes looked up and counted once each.
-"""
+Follows pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. Most nodes are far below their limits, which the number
+of volumes that their pods mention already shows. Only if that upper bound is too high are volumes looked up and counted
+once each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LOOK_CLOSELY = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class WantedVolumes:
-    """What the incoming pod would attach: on nodes with a CSINode, and on those without."""
+    """The volumes that the incoming pod would attach on nodes with a CSINode, and on nodes without."""
 
     volumes: set[CsiVolume]
     refusals: Mapping[bool, Status]
@@ -125,7 +125,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         return refusals
 
     def _refuse_full(self, wanted: WantedVolumes, nodes: Nodes, refusals: Refusals) -> None:
-        """Count where the bound leaves a doubt."""
+        """Count volumes on the nodes for which the upper bound is not sufficient."""
         full = np.zeros(len(nodes), dtype=np.bool_)
         for index in np.flatnonzero(self._in_doubt(wanted, nodes)).tolist():
             node = nodes[index]
@@ -142,7 +142,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         yield from self._over(state.read(STATE), node, limits_of(self._csi_nodes.get(node.name)))
 
     def _in_doubt(self, wanted: WantedVolumes, nodes: Nodes) -> BoolArray:
-        """Nodes whose pods and attachments name so many volumes that a limit may be reached."""
+        """Return the nodes whose pods and attachments mention enough volumes to reach a limit."""
         bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
         doubt = np.zeros(len(nodes), dtype=np.bool_)
         for driver, count in wanted.per_driver().items():
@@ -150,7 +150,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         return doubt
 
     def _limits(self, nodes: Nodes, driver: str) -> IntArray:
-        """The driver's limit on each node, kept until a CSINode says otherwise."""
+        """Return the driver's limit on each node, kept until a CSINode changes."""
 
         def compute(some: Nodes) -> IntArray:
             found = (limits_of(self._csi_nodes.get(name)).get(driver, UNLIMITED) for name in some.names)
@@ -159,7 +159,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         return nodes.node_column((STATE, driver, self._limit_index.version.value), compute)
 
     def _attached(self, nodes: Nodes) -> IntArray:
-        """How many attachments each node has, kept until one comes or goes."""
+        """Return the number of attachments of each node, kept until one is added or removed."""
 
         def compute(some: Nodes) -> IntArray:
             found = (sum(1 for _ in self._attachments.at(name)) for name in some.names)
@@ -174,8 +174,8 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
             return Status.error(str(bad), cause=bad)
 
     def _over(self, wanted: WantedVolumes, node: NodeView, limits: Mapping[str, int]) -> Iterator[Detail]:
-        """The drivers whose limit would be exceeded. Every volume counts once, whoever uses it: pods of the
-        node, attachments, the incoming pod."""
+        """Return the drivers whose limit would be exceeded. A volume counts once, even if pods of the node, attachments
+        and the incoming pod all use it."""
         used = {volume for pod in node.pods for volume in self._of_running(pod)}
         resolved = map(self._volumes.of_attachment, self._attachments.at(node.name))
         attached = {volume for volume in resolved if volume is not None}
@@ -208,14 +208,14 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
 
 
 def attaches(pod: Pod) -> bool:
-    """Whether the pod has a volume that a driver may have to attach."""
+    """Return whether the pod has a volume that a driver may have to attach."""
     return any(
         claim_name(pod, volume) is not None or csi.plugin_of_inline(volume) is not None for volume in pod.spec.volumes
     )
 
 
 def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
-    """Driver → how many volumes; drivers without a limit are left out."""
+    """Return the volume limit by driver, without drivers that have no limit."""
     if csi_node is None:
         return {}
     return {
@@ -226,7 +226,7 @@ def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
 
 
 def limit_keys(csi_node: CSINode) -> tuple[Hashable, ...]:
-    """All that is read of a CSINode: an index by it changes its version with any of it."""
+    """Return everything that is read of a CSINode, so that any change to it changes the version of the index."""
     return (csi_node.name, *limits_of(csi_node).items())
 
 
@@ -235,7 +235,7 @@ def mentioned_volumes(nodes: Nodes) -> IntArray:
 
 
 def mentioned_by_pods(node: NodeView) -> int:
-    """At most so many volumes are attached by the node's pods; `LOOK_CLOSELY` where one may be broken."""
+    """Return an upper bound of the volumes that the node's pods attach; `LOOK_CLOSELY` if one may be invalid."""
     return sum(_mentioned(pod) for pod in node.pods if pod.spec.volumes)
 
 
@@ -250,19 +250,19 @@ def _mentioned(pod: Pod) -> int:
 
 
 def limit_grew(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Some driver can hold more volumes than before."""
+    """Queue if a driver can attach more volumes than before."""
     before, now = limits_of(old), limits_of(new)
     grew = any(count > before.get(driver, 0) for driver, count in now.items())
     return QueueingHint.QUEUE if grew else QueueingHint.SKIP
 
 
 def detached(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A pod with volumes left a node, or gave up its way to one."""
+    """Queue if a pod with volumes was deleted from a node, or is no longer nominated to one."""
     return QueueingHint.QUEUE if isinstance(old, Pod) and attaches(old) else QueueingHint.SKIP
 
 
 def attachment_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A volume is off its node; that helps pods with claims, and those with a disk of the same driver."""
+    """Queue if a volume was detached and the pod has claims, or a disk of the same driver."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             return QueueingHint.QUEUE

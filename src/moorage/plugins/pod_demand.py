@@ -1,9 +1,8 @@
-"""What the incoming pod asks of a node, as the resource plugins read it: worked out once per template.
+"""The requests of the incoming pod as the resource plugins read them, computed once per template.
 
-Three readings exist, because upstream has three. NodeResourcesFit filters by the effective request with
-pod-level resources; it scores by the containers' requests with scoring defaults, pod-level resources left
-out; and NodeResourcesBalancedAllocation scores by the effective request, a resize under way included.
-"""
+There are three readings, as upstream. NodeResourcesFit filters by the effective request with pod-level resources
+(KEP-2837). It scores by the containers' requests with scoring defaults, without pod-level resources.
+NodeResourcesBalancedAllocation scores by the effective request, including a resize in progress."""
 
 from __future__ import annotations
 
@@ -26,26 +25,26 @@ _STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def is_counted(resource: str) -> bool:
-    """Whether scheduling looks at this resource at all; upstream ignores other names, such as `pods`."""
+    """Return whether scheduling considers this resource; upstream ignores other names, such as `pods`."""
     return resource in _STANDARD or is_scalar_resource(resource)
 
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """The three readings. Amounts are at most `LIMIT`."""
+    """The three readings of one pod. Amounts are at most `LIMIT`."""
 
     filtered: tuple[tuple[str, int], ...]
-    """What Filter compares: the requests above zero; cpu, memory, ephemeral storage first."""
+    """The requests above zero that Filter compares; cpu, memory, ephemeral storage first."""
     scored: Mapping[str, int]
-    """What the scoring strategies add to a node's non-zero requests."""
+    """The amounts that the scoring strategies add to a node's non-zero requests."""
     balanced: Mapping[str, int]
-    """What BalancedAllocation adds to a node's requests."""
+    """The amounts that BalancedAllocation adds to a node's requests."""
     signature: Hashable
-    """Equal for pods that ask for the same."""
+    """Equal for pods with equal requests."""
 
     @classmethod
     def of(cls, pod: Pod) -> PodDemand:
-        """Computed afresh. A QuantityError passes through."""
+        """Compute the demand of a pod. Raises QuantityError."""
         effective = _clamped(pod_requests(pod, use_status=False))
         filtered = tuple((name, effective[name]) for name in _order(effective) if effective[name] > 0)
         scored = _scored(pod, effective)
@@ -54,7 +53,7 @@ class PodDemand:
 
 
 def _order(requests: Mapping[str, int]) -> list[str]:
-    """The resources that count, in the order in which their reasons are reported."""
+    """Return the resources that count, in the order in which their reasons are reported."""
     named = [name for name in _STANDARD if name in requests]
     if len(named) < len(requests):
         named += [name for name in requests if name not in _STANDARD and is_scalar_resource(name)]
@@ -88,7 +87,7 @@ def _without_pod_level(pod: Pod) -> Pod:
 
 
 def _reports(pod: Pod) -> bool:
-    """Whether the kubelet says anything about the pod's resources; never so for a pod that waits."""
+    """Return whether the kubelet reports resources in the pod's status; it never does for a pending pod."""
     status = pod.status
     return bool(
         status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources
@@ -96,7 +95,7 @@ def _reports(pod: Pod) -> bool:
 
 
 class PodDemands:
-    """Makes demands; pods of one template share one. Get the one of the process with `of_process`."""
+    """Creates demands; pods of one template share one. Get the instance of the process with `of_process`."""
 
     def __init__(self, templates: int = _TEMPLATES) -> None:
         self._limit = templates
@@ -106,7 +105,7 @@ class PodDemands:
         self._latest: tuple[Pod | None, PodDemand | None] = (None, None)
 
     def of(self, pod: Pod) -> PodDemand:
-        """The demand of a pod. A QuantityError passes through."""
+        """Return the demand of a pod. Raises QuantityError."""
         latest, demand = self._latest
         if latest is not pod or demand is None:
             demand = PodDemand.of(pod) if _reports(pod) else self._by_template(pod)

@@ -1,4 +1,4 @@
-"""The default plugins that are built. An explicit table: what is not listed here does not exist."""
+"""An explicit table of the default plugins that are implemented."""
 
 from __future__ import annotations
 

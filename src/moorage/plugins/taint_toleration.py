@@ -1,4 +1,6 @@
-"""TaintToleration: nodes whose taints the pod does not tolerate are refused, or score lower."""
+"""TaintToleration: reject nodes with a taint that the pod does not tolerate, or score them lower.
+
+Follows pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go."""
 
 from __future__ import annotations
 
@@ -111,12 +113,12 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
 
 
 def soft_tolerations(pod: Pod) -> tuple[Toleration, ...]:
-    """Those that can cover a taint with effect PreferNoSchedule."""
+    """Return the tolerations that can match a taint with effect PreferNoSchedule."""
     return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
 
 
 def _soft_tolerations(state: CycleState, pod: Pod) -> tuple[Toleration, ...]:
-    """PreScore may be switched off on its own; then the pod is read here."""
+    """Read the pod here if the profile has disabled PreScore."""
     found: tuple[Toleration, ...] | None = state.read(TOLERATIONS, None)
     return soft_tolerations(pod) if found is None else found
 
@@ -131,7 +133,7 @@ def has_soft(cls: TaintClass) -> bool:
 
 
 def count_intolerable(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
-    """How many soft taints none of the tolerations covers."""
+    """Return the number of PreferNoSchedule taints that no toleration matches."""
     soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
     return sum(not any(tolerates(t, taint) for t in tolerations) for taint in soft)
 
@@ -141,13 +143,13 @@ def has_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) 
 
 
 def node_is_tolerated(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Queue when the node is tolerated now and was not before, or is new."""
+    """Queue if the node is new, or is tolerated now and was not before."""
     tolerated = isinstance(new, Node) and not has_untolerated(new.taints, pod.spec.tolerations)
     before = isinstance(old, Node) and not has_untolerated(old.taints, pod.spec.tolerations)
     return QueueingHint.QUEUE if tolerated and not before else QueueingHint.SKIP
 
 
 def own_toleration(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The pod's own tolerations have changed; which node that helps is for the next attempt to see."""
+    """Queue if the pod's own tolerations have changed; the next attempt finds out which node that helps."""
     own = isinstance(new, Pod) and new.uid == pod.uid
     return QueueingHint.QUEUE if own else QueueingHint.SKIP

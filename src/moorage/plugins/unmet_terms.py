@@ -1,4 +1,4 @@
-"""What of a node selector a node does not fulfil, in words; for `explain` of the plugins that have one."""
+"""Describe the parts of a node selector that a node does not satisfy, for `explain`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from moorage.framework.optional import NO_LABEL, Detail
 
 
 def unmet(required: RequiredNodeAffinity, node: NodeView, of: str = "") -> Iterator[Detail]:
-    """The labels of a nodeSelector that the node does not have, and what fails in each of the terms. `of`
-    says whose they are."""
+    """Return the nodeSelector labels that the node lacks, and what fails in each of the terms. `of` names the owner of
+    the selector."""
     for label in required.selector.requirements if required.selector is not None else ():
         if not label.matches(node.labels):
             yield Detail(f"{of}nodeSelector {label}", there=node.labels.get(label.key, NO_LABEL))
@@ -36,7 +36,7 @@ def _unmet_terms(terms: Sequence[NodeTerm], node: NodeView, of: str) -> Iterator
 
 
 def _text(wanted: Requirement) -> str:
-    """As in a manifest: `zone In (a, b)`, `gpu Exists`, `cores Gt 4`."""
+    """Return a requirement as in a manifest: `zone In (a, b)`, `gpu Exists`, `cores Gt 4`."""
     values = ", ".join(wanted.values)
     listed = values if wanted.operator in (GT, LT) else f"({values})" if values else ""
     return f"{wanted.key} {wanted.operator} {listed}".rstrip()

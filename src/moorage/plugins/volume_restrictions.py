@@ -1,4 +1,6 @@
-"""VolumeRestrictions: disks that only one pod of a node may mount, and claims that only one pod may use."""
+"""VolumeRestrictions: disks that only one pod of a node may mount, and ReadWriteOncePod claims.
+
+Follows pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go."""
 
 from __future__ import annotations
 
@@ -42,10 +44,9 @@ Disk = tuple[str, Hashable, bool]
 
 @dataclass(slots=True)
 class SingleUse:
-    """Claims of the incoming pod that admit one pod only, and how many uses of them by others there are.
+    """The ReadWriteOncePod claims of the incoming pod, and how many uses by other pods conflict with them.
 
-    Every claim that is in use at all counts once at first; what-if changes then count single references.
-    """
+    Every claim in use counts once at first; the changes of a dry run then count single references."""
 
     claims: frozenset[str]
     uses: int
@@ -82,7 +83,7 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
         return None
 
     def _is_used(self, namespace: str, claim: str, nodes: Nodes) -> bool:
-        """By a pod on a node that exists."""
+        """Return whether a pod on an existing node uses the claim."""
         names = nodes.columns.node_names()
         return any(names[row] for row in self._users.rows((namespace, claim)))
 
@@ -98,7 +99,7 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
         return references(state.read(STATE), other) > 0
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
-        """The node's pods are asked one by one: in a dry run they are not those of the index."""
+        """Check the node's pods one by one: in a dry run they differ from those in the index."""
         if any(clash(pod, other) for other in node.pods):
             return Status.unschedulable(REASON_DISK)
         return Status.unschedulable(REASON_SINGLE_USE) if state.read(STATE).uses > 0 else None
@@ -125,7 +126,7 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
                 yield Detail(f"claim {pod.namespace}/{name} with {READ_WRITE_ONCE_POD}", pods=users)
 
     def _users_of(self, namespace: str, claim: str) -> Iterator[Pod]:
-        """The pods with the claim on nodes that exist."""
+        """Return the pods that use the claim on existing nodes."""
         columns = self.handle.nodes.columns
         names = columns.node_names()
         for row in self._users.rows((namespace, claim)):
@@ -152,7 +153,7 @@ def claim_keys(pod: Pod) -> Collection[Hashable]:
 
 
 def references(single: SingleUse, other: Pod) -> int:
-    """How often another pod mounts one of the claims. As upstream, only names are compared, so a claim of the
+    """Return how often another pod mounts one of the claims. As upstream, only names are compared, so a claim of the
     same name in another namespace counts as well."""
     return sum(name in single.claims for name in named_claims(other))
 
@@ -166,7 +167,8 @@ def disk_keys(pod: Pod) -> set[Disk]:
 
 
 def disks(volume: Volume) -> Iterator[Disk]:
-    """A volume's disk; a Ceph image is the same where one monitor is, so it appears under each of them."""
+    """Yield the disk of a volume. Two Ceph images are the same if they share a monitor, so an image appears once per
+    monitor."""
     if (gce := volume.gce_persistent_disk) is not None:
         yield ("gce", gce.pd_name, gce.read_only)
     if (ebs := volume.aws_elastic_block_store) is not None:
@@ -179,7 +181,7 @@ def disks(volume: Volume) -> Iterator[Disk]:
 
 
 def disk_text(disk: Disk) -> str:
-    """`gce name`; of a Ceph image pool and image."""
+    """Return `gce name`; for a Ceph image its pool and image."""
     kind, name, _ = disk
     return f"{kind} {'/'.join(name[1:]) if isinstance(name, tuple) else name}"
 
@@ -190,7 +192,7 @@ def can_clash(volume: Volume) -> bool:
 
 
 def rivals(pod: Pod) -> Iterator[Disk]:
-    """The disks with which the pod's own clash: the same ones, unless both sides only read."""
+    """Return the disks that conflict with those of the pod: the same disks, unless both pods mount them read-only."""
     for kind, disk, read_only in disk_keys(pod):
         yield (kind, disk, False)
         if not read_only:
@@ -198,12 +200,12 @@ def rivals(pod: Pod) -> Iterator[Disk]:
 
 
 def clash(pod: Pod, other: Pod) -> bool:
-    """Whether both mount one disk that cannot be shared."""
+    """Return whether both pods mount a disk that cannot be shared."""
     return bool(other.spec.volumes) and not disk_keys(other).isdisjoint(rivals(pod))
 
 
 def released(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A pod of the same namespace is gone that mounted a disk or a claim of this one."""
+    """Queue if a deleted pod of the same namespace used a disk or a claim of this pod."""
     if not isinstance(old, Pod) or old.namespace != pod.namespace:
         return QueueingHint.SKIP
     shared = not set(named_claims(pod)).isdisjoint(named_claims(old))

@@ -1,4 +1,6 @@
-"""VolumeZone: a node in some zone or region takes a pod only if its bound volumes are there too."""
+"""VolumeZone: a node with a zone or region label accepts a pod only if its bound volumes are there too.
+
+Follows pkg/scheduler/framework/plugins/volumezone/volume_zone.go."""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explai
         self._classes = handle.lister(STORAGE_CLASSES)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        """Collect the places of all bound volumes; Skip when there are none."""
+        """Collect the zones and regions of all bound volumes; Skip if there are none."""
         found: list[Topology] = []
         for name in named_claims(pod):
             claim = self._claims.get(name, pod.namespace) if name else None
@@ -84,14 +86,14 @@ class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explai
         return None
 
     def _places(self, claim: PersistentVolumeClaim) -> tuple[Topology, ...] | str:
-        """Where the claim's volume is, or why the pod cannot be placed now."""
+        """Return the zones and regions of the claim's volume, or why the pod cannot be scheduled now."""
         if not claim.spec.volume_name:
             return self._why_unbound(claim)
         volume = self._volumes.get(claim.spec.volume_name)
         return not_found("persistentvolume", claim.spec.volume_name) if volume is None else places_of(volume)
 
     def _why_unbound(self, claim: PersistentVolumeClaim) -> tuple[Topology, ...] | str:
-        """A claim that waits for its first consumer is nowhere yet; any other should be bound by now."""
+        """Return why an unbound claim is a problem; it is none if the class has the mode WaitForFirstConsumer."""
         name = class_of_claim(claim)
         if not name:
             return "PersistentVolumeClaim had no pv name and storageClass name"
@@ -141,7 +143,7 @@ class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explai
 
 
 def places_of(volume: PersistentVolume) -> tuple[Topology, ...]:
-    """The places that the volume's labels name; a label that names an empty one is ignored."""
+    """Return the zones and regions in the volume's labels; an empty label is ignored."""
     found = []
     for key in KEYS:
         if key in volume.labels:
@@ -152,7 +154,7 @@ def places_of(volume: PersistentVolume) -> tuple[Topology, ...]:
 
 
 def out_of_place(nodes: Nodes, places: Sequence[Topology]) -> BoolArray:
-    """True where a node lies in some zone or region, but not in those of the volumes."""
+    """Return True for nodes that have a zone or region, but not one of those of the volumes."""
     somewhere = np.zeros(len(nodes), dtype=np.bool_)
     for key in KEYS:
         somewhere |= nodes.has_label(key)
@@ -164,12 +166,12 @@ def out_of_place(nodes: Nodes, places: Sequence[Topology]) -> BoolArray:
 
 
 def new_waiting_class(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A class that lets claims wait excuses them from being bound; no other class does."""
+    """Queue if the new class has the mode WaitForFirstConsumer; no other class helps an unbound claim."""
     waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return QueueingHint.QUEUE if waits else QueueingHint.SKIP
 
 
 def volume_moved(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A volume appeared, or its labels name other places now."""
+    """Queue if a volume is new or its zone or region labels have changed."""
     same = isinstance(old, PersistentVolume) and isinstance(new, PersistentVolume) and places_of(old) == places_of(new)
     return QueueingHint.SKIP if same else QueueingHint.QUEUE

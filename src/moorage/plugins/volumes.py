@@ -1,4 +1,4 @@
-"""What the volume plugins share: the claims of a pod, their classes, signatures, hints about own claims."""
+"""Helpers of the volume plugins: the claims of a pod, their classes, signatures, and hints about own claims."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _READ = (
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The claim behind a volume; None where there is none. A generic ephemeral volume names it by rule."""
+    """Return the claim of a volume; None if it has none. The claim of a generic ephemeral volume is named after pod and
+    volume."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[str, bool]]:
-    """The pod's claims in order, each with whether it is of an ephemeral volume."""
+    """Return the pod's claims in order, each with whether it belongs to an ephemeral volume."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is not None:
@@ -44,7 +45,7 @@ def claim_names(pod: Pod) -> Iterator[tuple[str, bool]]:
 
 
 def named_claims(pod: Pod) -> list[str]:
-    """The claims that the pod names itself, without those of ephemeral volumes."""
+    """Return the claims that the pod names itself, without those of ephemeral volumes."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
@@ -53,7 +54,7 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def foreign_claim(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim of an ephemeral volume may not be used: it belongs to another pod. Empty if it is fine."""
+    """Return why the claim of an ephemeral volume cannot be used: another pod owns it. Empty if it can."""
     owner = controller_of(claim)
     if owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace:
         return ""
@@ -61,7 +62,7 @@ def foreign_claim(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The class asked for; the old annotation wins. Empty when there is none."""
+    """Return the storage class of the claim; the old annotation wins. Empty if there is none."""
     beta = claim.annotations.get(BETA_CLASS)
     return beta if beta is not None else claim.spec.storage_class_name or ""
 
@@ -72,12 +73,12 @@ def class_of_volume(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Both sides of the binding are written, not just the claim's."""
+    """Return whether the claim is bound and its controller has completed the binding."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
 
 
 def not_found(kind: str, name: str) -> str:
-    """How listers tell that an object is missing; `kind` is singular, with its group."""
+    """Return the message of a lister for a missing object; `kind` is singular, with its group."""
     return f'{kind} "{name}" not found'
 
 
@@ -86,15 +87,15 @@ def claim_not_found(name: str) -> str:
 
 
 def missing_claims(pod: Pod, claims: Lister) -> Iterator[Detail]:
-    """For `explain`: the claims of the pod that do not exist."""
+    """Return the claims of the pod that do not exist, for `explain`."""
     for name in dict.fromkeys(name for name, _ in claim_names(pod)):
         if claims.get(name, pod.namespace) is None:
             yield Detail(f"claim {pod.namespace}/{name}", there="not found")
 
 
 def signature(pod: Pod) -> Hashable:
-    """All that volume plugins read of a pod. Claims belong to a namespace, and those of ephemeral volumes to
-    one very pod."""
+    """Return everything that volume plugins read of a pod. Claims belong to a namespace, and those of ephemeral volumes
+    to one pod."""
     found = [volume for volume in pod.spec.volumes if _is_read(volume)]
     if not found:
         return ()
@@ -107,17 +108,17 @@ def _is_read(volume: Volume) -> bool:
 
 
 def _nameless(volume: Volume) -> Volume:
-    """Only the claim of an ephemeral volume depends on the volume's name."""
+    """Drop the volume's name, which matters only for the claim of an ephemeral volume."""
     return volume if volume.ephemeral is not None else msgspec.structs.replace(volume, name="")
 
 
 def own_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A claim of the pod, ephemeral ones included, came or changed."""
+    """Queue if a claim of the pod was added or changed, including those of ephemeral volumes."""
     return _is_among(new, pod, (name for name, _ in claim_names(pod)))
 
 
 def own_named_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A claim that the pod names came or changed."""
+    """Queue if a claim that the pod names was added or changed."""
     return _is_among(new, pod, named_claims(pod))
 
 

@@ -1,1 +1,1 @@
-"""Builds profiles from plugins and runs the extension points. Knows no concrete plugin."""
+"""Builds profiles from plugins and runs the extension points, without depending on any concrete plugin."""

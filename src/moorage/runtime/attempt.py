@@ -1,14 +1,14 @@
 """One attempt to schedule one pod, and the baseline that it starts from.
 
-A baseline is what is already known before the first plugin is asked: the plugins that remain to be asked, the
-cycle state of the others, the rows that they leave, and the sum of their scores. There are three:
+A baseline is what is known before the first plugin runs: the plugins that remain to be called, the cycle state of the
+others, the rows that they leave, and the sum of their scores. There are three:
 
-    NothingKnown       every plugin is asked about every node
-    NodeSetBaseline    known per node set: what plugins said that look at nodes alone
-    TemplateBaseline   known per template: what plugins said of each row for the last pod like this one
+    NothingKnown       every plugin is called for every node
+    NodeSetBaseline    known per node set: results of plugins that depend on nodes only
+    TemplateBaseline   known per template: results of plugins per row for the last pod like this one
 
-The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them
-in random clusters.
+The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them in random
+clusters.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RemainingPlugins:
 
     @classmethod
     def of(cls, profile: Profile, known: Collection[str] = (), late: Collection[str] = ()) -> RemainingPlugins:
-        """All but the known ones; the filters in `late` are asked again all the same."""
+        """Return all plugins but the known ones; the filters in `late` are called again."""
         return cls(
             tuple(p for p in profile.pre_filter if p.name not in known),
             tuple(p for p in profile.filter if p.name not in known or p.name in late),
@@ -60,7 +60,7 @@ class RemainingPlugins:
 
 
 class Baseline(abc.ABC):
-    """What an attempt starts from. What it holds is shared by attempts: they read it and copy what they change."""
+    """The starting point of an attempt. Attempts share its contents: they read them and copy what they change."""
 
     is_empty: ClassVar[bool] = False
     """Whether nothing is known."""
@@ -80,22 +80,22 @@ class Baseline(abc.ABC):
     """What records say of the nodes, once an attempt that refused nothing more was recorded."""
 
     def begin(self, attempt: Attempt) -> None:
-        """Give the attempt a state, statuses and a mask of its own, as far as it changes them."""
+        """Give the attempt its own state, statuses and mask where it changes them."""
         attempt.state = self.state.child()
         attempt.statuses, attempt.ok = self.statuses.copy(), self.ok.copy()
 
     @property
     def may_decide(self) -> bool:
-        """Whether `best_row` knows the choice."""
+        """Return whether `best_row` can decide."""
         return False
 
     def best_row(self, attempt: Attempt) -> int | None:
-        """The row that wins without scoring any node again, the first in snapshot order among equals; -1 when
-        no node fits. Sets `attempt.state`. None: the remaining plugins have to be asked."""
+        """Return the row that wins without scoring any node again, the first in snapshot order among equals; -1 if no
+        node fits. Sets `attempt.state`. None means that the remaining plugins must be called."""
         return None
 
     def board(self) -> ScoreBoard | None:
-        """All scores, where every one of them is known; else None."""
+        """Return all scores if every one is known, otherwise None."""
         return None
 
     def filter(self, attempt: Attempt, filters: Iterable[FilterPlugin]) -> Status:
@@ -104,15 +104,15 @@ class Baseline(abc.ABC):
 
     @abc.abstractmethod
     def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
-        """The scores of all plugins when PreScore is over; so many rows are feasible in this attempt."""
+        """Return the scores of all plugins after PreScore, for this number of feasible rows."""
 
     def scored(self, attempt: Attempt) -> None:
-        """The attempt was decided by scores on top of this baseline."""
+        """Record that scores on top of this baseline decided the attempt."""
         return
 
 
 class NothingKnown(Baseline):
-    """Every plugin of a profile remains to be asked."""
+    """Every plugin of a profile remains to be called."""
 
     is_empty = True
 
@@ -136,7 +136,7 @@ class NothingKnown(Baseline):
 
 
 class Attempt:
-    """Carried through the cycle and filled in on the way. What has its default costs nothing to make."""
+    """Carried through the cycle and filled in on the way. Fields with a default cost nothing to create."""
 
     state: CycleState = CycleState()
     statuses: NodeStatuses = NodeStatuses.empty()
@@ -154,9 +154,9 @@ class Attempt:
     victims: tuple[Pod, ...] = ()
     """Pods that PostFilter deletes."""
     extenders: tuple[ExtenderVerdict, ...] = ()
-    """What those said that were asked to filter."""
+    """The verdicts of the extenders that were called."""
     walk: IntArray | None = None
-    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+    """Compatible mode: the rows of the candidates in the order in which they are evaluated."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
@@ -168,7 +168,7 @@ class Attempt:
         self.nodes = nodes
         """All nodes of the snapshot."""
         self.pod = info.pod
-        """As it was when it was popped."""
+        """The pod as it was popped."""
         self.started = started
         """When the cycle began."""
         self.every: EveryRow = nodes.columns.every_row() if every is None else every
@@ -176,7 +176,7 @@ class Attempt:
         """Row → still in play; in the end, feasible."""
 
     def forget_refusals(self) -> None:
-        """Every node is in play again; what PreFilter prepared stays."""
+        """Put every node in play again; the results of PreFilter stay."""
         self.statuses, self.ok = NodeStatuses(self.nodes), self.every.alive.copy()
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
@@ -185,6 +185,6 @@ class Attempt:
         np.logical_and(self.ok, ~rows, out=self.ok)
 
     def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Who refused the pod: (by Unschedulable or Unresolvable, by Pending)."""
+        """Return the plugins that rejected the pod: (with Unschedulable or Unresolvable, with Pending)."""
         refused, pending = self.statuses.rejectors()
         return refused | frozenset(self.narrowed_by), pending

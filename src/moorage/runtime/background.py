@@ -1,4 +1,4 @@
-"""The background work of plugins: `run` is started again when it fails, after a pause that grows."""
+"""Background tasks of plugins: `run` is restarted after a failure, with a growing pause."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 300.0
+MAX_PAUSE_SECONDS = 300.0
 STEADY_SECONDS = 600.0
 """After a `run` of this length a failure counts as the first one."""
 
 
 async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> None:
-    """Until `run` returns, or this task is cancelled."""
+    """Run until `run` returns or this task is cancelled."""
     pause = FIRST_PAUSE
     while True:
         began = clock.now()
@@ -32,12 +32,8 @@ async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> N
             if clock.now() - began >= STEADY_SECONDS:
                 pause = FIRST_PAUSE
             _log.error(
-                "run() of a plugin failed; it is started again",
-                error=error,
-                stack=True,
-                plugin=plugin.name,
-                seconds=pause,
+                "run() of a plugin failed; restarting it", error=error, stack=True, plugin=plugin.name, seconds=pause
             )
             on_failure(plugin.name, error)
         await clock.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)

@@ -1,7 +1,7 @@
-"""Reserve, Unreserve, Permit, PreBind, Bind, PostBind: what follows when a node has been chosen.
+"""Reserve, Unreserve, Permit, PreBind, Bind, PostBind: the steps after a node has been chosen.
 
-Reserve and Permit end the scheduling cycle; the others run in the pod's own task.
-"""
+Reserve and Permit end the scheduling cycle; the others run in the pod's own task. Follows
+pkg/scheduler/framework/runtime/framework.go."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from moorage.runtime.services import HeldPod, permit_timeout
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """PreBind's plan for one pod: groups that run one after the other, plugins of a group together."""
+    """The PreBind plan of one pod: groups that run one after the other; the plugins of a group run together."""
 
     groups: tuple[tuple[PreBindPlugin, ...], ...] = ()
 
 
 def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Flight, Status]:
-    """Ask every PreBind plugin what it will have to do. A skipped plugin that does not allow company still
-    separates the groups around it."""
+    """Ask every PreBind plugin what it will do. A skipped plugin that does not run in parallel still separates the
+    groups around it."""
     groups: list[list[PreBindPlugin]] = []
     parallel_before = False
     for plugin in profile.pre_bind:
@@ -54,7 +54,7 @@ def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tupl
 
 
 async def run_pre_bind(flight: Flight, state: CycleState, pod: Pod, node: str) -> Status:
-    """Run the plan; the first group with a failure ends it, and its companions are cancelled."""
+    """Run the plan. The first group with a failure ends it, and the other plugins of that group are cancelled."""
     for group in flight.groups:
         status = await _run_group(group, state, pod, node)
         if not status.is_success:
@@ -81,7 +81,7 @@ async def _run_group(group: tuple[PreBindPlugin, ...], state: CycleState, pod: P
 
 
 async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
-    """Binders in order until one does not answer Skip. `OutcomeUnknown` passes: only the caller may decide
+    """Run Bind plugins in order until one does not return Skip. `OutcomeUnknown` is raised to the caller, which decides
     what became of the pod."""
     status = Status.skip()
     for plugin in profile.bind:
@@ -102,12 +102,12 @@ async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> 
 
 
 def _error(status: Status) -> Status:
-    """After Permit every refusal is a failure: the pod retries by backoff."""
+    """Return an error: after Permit every rejection is a failure, and the pod is retried after backoff."""
     return Status(Code.ERROR, status.reasons, status.plugin, cause=status.cause)
 
 
 async def run_post_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> None:
-    """Tell the PostBind plugins; their failures are logged and change nothing."""
+    """Notify the PostBind plugins; failures are logged and change nothing."""
     for plugin in profile.post_bind:
         try:
             await maybe_await(plugin.post_bind(state, pod, node))
@@ -123,7 +123,7 @@ WAITING = Status(Code.WAIT, ("one or more plugins asked to wait and no plugin re
 
 
 def run_reserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
-    """Reserve plugins in order, up to the first that does not succeed. The caller unreserves."""
+    """Run Reserve plugins in order, up to the first that does not succeed. The caller unreserves."""
     for plugin in profile.reserve:
         try:
             answer = plugin.reserve(state, pod, node)
@@ -141,8 +141,7 @@ def run_reserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> Sta
 
 
 def run_unreserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> None:
-    """Unreserve **all** Reserve plugins in reverse order, whether they had reserved or not, and even when
-    one of them raises."""
+    """Unreserve **all** Reserve plugins in reverse order, whether they had reserved or not, even if one raises."""
     for plugin in reversed(profile.reserve):
         try:
             plugin.unreserve(state, pod, node)
@@ -151,8 +150,8 @@ def run_unreserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> N
 
 
 def run_permit(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Status, HeldPod | None]:
-    """Permit plugins in order. A refusal ends it; those that asked to wait are collected, and the pod is held
-    before this returns, so that no plugin can allow it too early."""
+    """Run Permit plugins in order; a rejection ends it. If plugins return Wait, the pod waits before this returns, so
+    that no plugin can allow it too early."""
     timeouts: dict[str, float] = {}
     for plugin in profile.permit:
         try:

@@ -1,4 +1,5 @@
-"""From a resolved profile to plugin instances, each with its Handle: what the scheduler offers, guarded by `needs`."""
+"""Build plugin instances from a resolved profile, each with its Handle: the scheduler's services, guarded by
+`needs`."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def build_profile(
 
 
 def _args(cls: type[Plugin], configured: object) -> Any:
-    """What the plugin is built with: decoded arguments, its defaults, or the plain mapping."""
+    """Return the arguments of the plugin: decoded arguments, its defaults, or the plain mapping."""
     if cls.Args is None:
         return configured if configured is not None else {}
     return configured if isinstance(configured, cls.Args) else msgspec.convert(configured or {}, cls.Args)
@@ -93,7 +94,7 @@ class PluginHandle:
         self.client: ApiClient = GuardedClient(services.client, plugin.name, plugin.needs)
 
     def attach(self, profile: Profile) -> None:
-        """The profile exists only after its plugins do; from now on dry runs work."""
+        """Attach the profile, which exists only after its plugins do; dry runs work from now on."""
         self._profile = profile
 
     @property
@@ -176,15 +177,15 @@ class PluginHandle:
             self._services.wake(event, old, new)
 
     def _must_register(self, event: ClusterEvent) -> bool:
-        """False where the profile asks the plugin at no point at which it could refuse a pod: then none
-        waits for it."""
+        """Return False if the profile calls the plugin at no point at which it could reject a pod: then no pod waits
+        for its events."""
         name = self._plugin.name
         if self._profile is None:
             raise RuntimeError(f"plugin {name!r}: wake() cannot be used in the constructor")
         if event.resource in OF_THE_CLUSTER:
             raise ValueError(
-                f"plugin {name!r}: wake({event.resource!s}): events of it come from the API server "
-                f"alone; register and wake one of the plugin's own, such as EventResource({name!r})"
+                f"plugin {name!r}: wake({event.resource!s}): only the API server sends "
+                f"such events; register and wake a kind of the plugin's own, such as EventResource({name!r})"
             )
         if name not in self._profile.registrations:
             return False

@@ -1,8 +1,7 @@
-"""Calling a plugin: who was asked, at which point, for which pod and node, and what went wrong.
+"""Call a plugin, and report failures with plugin, extension point, pod and node.
 
-Everything that leaves a plugin passes here: an exception or a wrong type becomes an Error status that names
-all four, is logged with its traceback, and fails that one attempt.
-"""
+Every result of a plugin passes through here: an exception or a wrong type becomes an Error status that names all four,
+is logged with its traceback, and fails that attempt only."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ _PREFIX = {
 
 
 def prefix(point: str, plugin: str) -> str:
-    """How kube-scheduler begins the text of an error at that point."""
+    """Return the prefix of kube-scheduler's error messages at that point."""
     return _PREFIX.get(point, 'running {point} plugin "{plugin}": ').format(point=point, plugin=plugin)
 
 
 def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str = "") -> Status:
-    """The Error status for something that a plugin raised."""
+    """Return the Error status for an exception of a plugin."""
     if isinstance(error, NodeFailure):
         node, error = error.node, error.__cause__ or error
     _log.error("Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node)
@@ -51,7 +50,7 @@ def _count(plugin: Plugin, point: str) -> None:
 
 
 def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -> Status:
-    """A plugin's answer as a Status with its name; an Error gets the point's prefix."""
+    """Return a plugin's answer as a Status with its name; an Error gets the point's prefix."""
     if answer is None:
         return SUCCESS
     if not isinstance(answer, Status):
@@ -65,26 +64,26 @@ def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -
 
 
 def unexpected(plugin: Plugin, point: str, pod: Pod, status: Status, node: str = "") -> Status:
-    """The Error for a code that has no meaning at this point."""
+    """Return the Error for a code that is not allowed at this point."""
     return failed(
         plugin, point, pod, ValueError(f"{status.code.label} is no answer to {point}: {status.message}"), node
     )
 
 
 async def maybe_await(answer: Any) -> Any:
-    """Hooks of the binding cycle may be plain or `async def`."""
+    """Await the result if the hook is `async def`; hooks of the binding cycle may be either."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
 def is_being_cancelled() -> bool:
-    """Whether the running task was asked to end. If not, a CancelledError comes from inside a plugin,
-    from work of its own that was cancelled, and is a failure like any other."""
+    """Return whether the running task is being cancelled. If not, a CancelledError comes from a task that the plugin
+    cancelled itself, and is a failure like any other."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def call_async(plugin: Plugin, point: str, pod: Pod, hook: Any, *args: Any, node: str = "") -> Status:
-    """Call a hook of the binding cycle and turn what it raises into a Status; cancellation passes."""
+    """Call a hook of the binding cycle and turn exceptions into a Status; cancellation is re-raised."""
     try:
         answer = await maybe_await(hook(*args))
     except asyncio.CancelledError as error:

@@ -1,9 +1,8 @@
-"""Dry runs: pods are added to and taken from nodes, and nothing outside sees it.
+"""Dry runs: add pods to nodes and remove them, invisibly to everything outside.
 
-A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is
-looked at, once for all trials of a session that see it alike; counts over the cluster are kept by AddPod and
-RemovePod of the plugins on the clone.
-"""
+A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is read, once
+for all trials of a session with the same changes. AddPod and RemovePod of the plugins update counts over the cluster on
+the clone."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from moorage.state.overlay import OverlayRows
 
 
 class DryRunChange(NamedTuple):
-    """One pod that came to, or went from, a node."""
+    """One pod that was added to a node or removed from it."""
 
     added: bool
     pod: Pod
@@ -73,14 +72,14 @@ class Session:
         self._changes[node_name] = (*self._changes.get(node_name, ()), change)
 
     def row(self, node_name: str, changes: tuple[DryRunChange, ...]) -> OverlayRows:
-        """The node's row after these changes; shared, so it must not be changed."""
+        """Return the node's row after these changes; it is shared, so callers must not change it."""
         found = self._rows.get(node_name)
         if found is None or found[0] is not changes:
             found = self._rows[node_name] = changes, self.copied(node_name, changes)
         return found[1]
 
     def copied(self, node_name: str, changes: tuple[DryRunChange, ...]) -> OverlayRows:
-        """A row of one's own."""
+        """Return a private copy of a row."""
         row = self._profile.services.dry_run_rows((node_name,))
         for change in changes:
             change.apply(row)
@@ -103,8 +102,8 @@ class Session:
         return trial
 
     def remove_victims(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> NodesWithoutVictims:
-        """Nodes that this session has changed, or that other pods are nominated to, by a trial each; all the
-        rest together."""
+        """Judge nodes without their victims: nodes that this session has changed, or that other pods are nominated to,
+        in one trial each; all others together."""
         special = {*self._changes, *self.contested(pod)}
         names = list(victims)
         trials = {
@@ -125,11 +124,11 @@ class Session:
         return search.run(nodes, wanted, victims_on).candidates
 
     def contested(self, pod: Pod) -> list[str]:
-        """Nodes that pods are nominated to that this pod has to leave space for."""
+        """Return the nodes with nominated pods that this pod must leave space for."""
         return [name for name in self._profile.services.nominator.nodes() if self.rivals(pod, name)]
 
     def rivals(self, pod: Pod, node_name: str) -> list[Pod]:
-        """Of one node, those that this session has not added to some node."""
+        """Return the pods nominated to a node that this session has not added to a node."""
         found = rivals(self._profile, pod, node_name)
         return [other for other in found if other.uid not in self._placed]
 
@@ -164,7 +163,7 @@ class PodTrial:
         self.apply(node_name, DryRunChange(False, pod))
 
     def apply(self, node_name: str, change: DryRunChange) -> None:
-        """Record a change and notify the plugins, which see the node as it is afterwards."""
+        """Record a change and notify the plugins, which see the node after the change."""
         self._changes[node_name] = changes = (*self._changes.get(node_name, ()), change)
         if node_name in self._rows:
             change.apply(self._rows[node_name])
@@ -173,7 +172,7 @@ class PodTrial:
         self.notify(node_name, change)
 
     def notify(self, node_name: str, change: DryRunChange) -> None:
-        """Plugins correct what they have computed for the pod."""
+        """Let the plugins update what they have computed for the pod."""
         run = run_add_pod if change.added else run_remove_pod
         status = run(self._profile, self.state, self._pod, change.pod, self.node(node_name))
         if self.status.is_success and not status.is_success:
@@ -196,8 +195,8 @@ class PodTrial:
         return filter_one(self._profile, self.state, self._pod, self.node(node_name)) if status.is_success else status
 
     def filter_with_nominated(self, node_name: str) -> Status:
-        """The first pass of a node that other pods are nominated to: would the pod fit beside them? Success
-        when none of them has a priority that counts."""
+        """Run the first pass for a node with nominated pods: would the pod fit beside them? Success if none of them has
+        a priority that counts."""
         nominated = self._session.rivals(self._pod, node_name)
         if not nominated:
             return SUCCESS
@@ -209,7 +208,7 @@ class PodTrial:
         return filter_one(self._profile, beside.state, self._pod, beside.node(node_name))
 
     def filter_all(self) -> NodeStatuses:
-        """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
+        """Filter every node: unchanged ones together in columns, changed and nominated ones individually."""
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
         special = {*self._changes, *self._session.contested(self._pod)}
@@ -229,7 +228,7 @@ class PodTrial:
 
 
 class NodeTrial:
-    """One node without its victims, step by step, with every plugin asked every time."""
+    """One node without its victims; every plugin is called at every step."""
 
     def __init__(self, trial: PodTrial, node_name: str, victims: Sequence[Pod]) -> None:
         self._trial = trial
@@ -241,11 +240,11 @@ class NodeTrial:
 
     @property
     def status(self) -> Status:
-        """All filters without the victims, until something breaks."""
+        """Return the result of all filters without the victims, until one fails."""
         return self._first if self._trial.status.is_success else self._trial.status
 
     def fits_beside(self, number: int) -> bool:
-        """Put a victim back, if the pod still fits beside it."""
+        """Put a victim back if the pod still fits beside it."""
         pod = self._victims[number]
         self._trial.add_pod(self._node_name, pod)
         if self._trial.filter(self._node_name).is_success:
@@ -255,6 +254,6 @@ class NodeTrial:
 
 
 def rivals(profile: Profile, pod: Pod, node_name: str) -> list[Pod]:
-    """Pods nominated to the node that this pod has to leave space for."""
+    """Return the pods nominated to the node that this pod must leave space for."""
     nominated = profile.services.nominator.nominated_on(node_name)
     return [other for other in nominated if other.uid != pod.uid and other.priority >= pod.priority]

@@ -1,4 +1,4 @@
-"""Which plugins are notified of a pod that comes or goes in a dry run, and whose answers that can change."""
+"""Find the plugins to notify of a pod that is added or removed in a dry run, and the answers that this may change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from moorage.state.ranking import LowerPods, VictimColumns
 
 
 class PodKinds:
-    """Numbers for pods by what `concerns` may read of them: equal numbers, equal answers. One per process."""
+    """Numbers for pods by the fields that `concerns` may read: equal numbers give equal answers. There is one per
+    process."""
 
     _LIMIT = 100_000
 
@@ -30,7 +31,7 @@ class PodKinds:
         self._last = 0
 
     def of(self, pods: LowerPods) -> IntArray:
-        """The kinds of some pods, in order."""
+        """Return the kinds of some pods, in order."""
         return np.array([self._kind(pod) for pod in pods], dtype=np.int64)
 
     def _kind(self, pod: Pod) -> int:
@@ -73,7 +74,7 @@ class DryRunPlugins:
         self._kinds: PodKinds = shared.setdefault(PodKinds, PodKinds())
 
     def concerned(self, victims: VictimColumns) -> list[BoolArray]:
-        """Per extended plugin: the victims of which it has to be notified when they come or go."""
+        """Return per extended plugin the victims whose removal or return it must be notified of."""
         if not self.extended:
             return []
         kinds = victims.derived(PodKinds, self._kinds.of)
@@ -88,7 +89,7 @@ class DryRunPlugins:
     def notify(
         self, plugins: Sequence[PreFilterPlugin], state: CycleState, other: Pod, node: NodeView, *, added: bool
     ) -> Status:
-        """`other` came to the node, or left it; the first plugin that fails ends it."""
+        """Notify plugins that `other` was added to the node or removed; stop at the first failure."""
         point = "AddPod" if added else "RemovePod"
         for plugin in plugins:
             try:
@@ -102,5 +103,5 @@ class DryRunPlugins:
 
 
 def is_extended(plugin: PreFilterPlugin) -> bool:
-    """Whether it has AddPod or RemovePod."""
+    """Return whether the plugin has AddPod or RemovePod."""
     return writes(plugin, "add_pod") or writes(plugin, "remove_pod")

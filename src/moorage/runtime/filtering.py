@@ -1,8 +1,8 @@
 """Filter on many nodes, on every row of the table, and on one node; AddPod and RemovePod of a dry run.
 
-Filters run in configured order and each sees only what the ones before it kept, so the first plugin that
-refuses a node is its rejector. `filter_rows` works on masks over all rows in use, without gathering: plugins
-of the whole table are asked about every row, the others about the survivors, as their contract says."""
+Filters run in configured order and each sees only the nodes that the previous ones kept, so the first plugin that
+rejects a node is its rejector. `filter_rows` works on masks over all rows in use, without gathering: whole-table
+plugins are called for every row, the others for the remaining rows, as their contract says."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from moorage.runtime.profile import Profile
 def run_filters(
     profile: Profile, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
-    """All Filter plugins on all of `nodes`: the survivors, or the Error that ends the attempt. Refusals are
-    written into `statuses`."""
+    """Run all Filter plugins on all of `nodes`; return the remaining nodes, or the Error that ends the attempt.
+    Rejections are written into `statuses`."""
     for plugin in profile.filter:
         if plugin.name in state.skip_filter:
             continue
@@ -42,7 +42,7 @@ def run_filters(
 def filter_dense(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
-    """One Filter plugin on the nodes still in play; returns the survivors."""
+    """Run one Filter plugin on the nodes still in play; return the remaining ones."""
     if not isinstance(plugin, VectorFilterPlugin):
         return _filter_each(plugin, state, pod, nodes, statuses)
     try:
@@ -65,7 +65,7 @@ def filter_dense(
 def _filter_each(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
-    """One Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
+    """Run one Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
     refused, call = [], plugin.filter
     for index, node in enumerate(nodes):
         try:
@@ -92,11 +92,11 @@ Hits = Iterable[tuple[BoolArray | int, Status]]
 
 
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
-    """The answer of `filter_nodes`, checked. `within` leaves nodes out."""
+    """Return the validated answer of `filter_nodes`. `within` leaves nodes out."""
     if not isinstance(answer, Refusals):
         raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}")
     if answer.nodes is not nodes:
-        raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
+        raise ValueError("filter_nodes() returned refusals for other nodes than those that it was given")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
     sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
     entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]
@@ -108,15 +108,16 @@ def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolAr
 
 
 def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
-    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of several."""
+    """Return whether no node is hit twice, as for one reason, or if a plugin gives each node one of several."""
     if len(entries) == 1:
         return True
     return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
-    """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its own."""
-    if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
+    """Combine statuses: nodes hit by the same entries share one if the reasons are plain strings; otherwise each node
+    has its own."""
+    if len(entries) > _MAX_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
         yield from _one_by_one(plugin, entries)
         return
     bits = sum(entry.mask.astype(np.int64) << bit for bit, entry in enumerate(entries))
@@ -142,21 +143,21 @@ def _first(nodes: Nodes, hit: BoolArray | int) -> str:
 
 
 def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> Status:
-    """The Error for a node that was answered with an Error, or with a code that Filter does not have."""
+    """Return the Error for a node whose answer was an Error, or a code that Filter does not allow."""
     return (checked if status.code is Code.ERROR else unexpected)(plugin, "Filter", pod, status, node)
 
 
 REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
-_MOST_COMBINED = 16
+_MAX_COMBINED = 16
 
 
 def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:
-    """All Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
+    """Run all Filter plugins on one node in the scalar form; the first rejection or Error ends it."""
     return filter_with(profile.filter, state, pod, node)
 
 
 def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, node: NodeView) -> Status:
-    """Some of the Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
+    """Run some of the Filter plugins on one node in the scalar form; the first rejection or Error ends it."""
     for plugin in plugins:
         if plugin.name not in state.skip_filter:
             status = filter_by(plugin, state, pod, node)
@@ -166,7 +167,7 @@ def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, no
 
 
 def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView) -> Status:
-    """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
+    """Run one Filter plugin on one node in the scalar form: Success, a rejection or an Error."""
     try:
         answer = plugin.filter(state, pod, node)
     except Exception as error:
@@ -175,7 +176,7 @@ def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView)
 
 
 def _verdict(plugin: FilterPlugin, pod: Pod, node: NodeView, answer: Status) -> Status:
-    """A scalar answer, checked: Success, a refusal or an Error."""
+    """Return a validated scalar answer: Success, a rejection or an Error."""
     status = checked(plugin, "Filter", pod, answer, node.name)
     if status is SUCCESS or status.code in REFUSALS or status.code is Code.ERROR:
         return status
@@ -183,7 +184,7 @@ def _verdict(plugin: FilterPlugin, pod: Pod, node: NodeView, answer: Status) -> 
 
 
 def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status:
-    """Tell the PreFilter plugins that `added` now runs on `node`."""
+    """Notify the PreFilter plugins that `added` now runs on `node`."""
     for plugin in profile.pre_filter:
         if plugin.name not in state.skip_filter:
             try:
@@ -196,7 +197,7 @@ def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node:
 
 
 def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status:
-    """Tell the PreFilter plugins that `removed` no longer runs on `node`."""
+    """Notify the PreFilter plugins that `removed` no longer runs on `node`."""
     for plugin in profile.pre_filter:
         if plugin.name not in state.skip_filter:
             try:
@@ -211,7 +212,7 @@ def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, 
 def filter_rows(
     plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
 ) -> Status:
-    """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
+    """Run these Filter plugins. `ok` marks the rows that are still in play and is narrowed in place."""
     skipped, nodes = state.skip_filter, every.nodes
     for plugin in plugins:
         if plugin.name in skipped:
@@ -244,8 +245,8 @@ def filter_rows(
 def _refuse_plainly(
     plugin: FilterPlugin, answer: Refusals, nodes: Nodes, statuses: NodeStatuses, ok: BoolArray
 ) -> bool:
-    """Take over an answer with one reason for all nodes that it hits, by far the most common one. False for
-    any other."""
+    """Apply an answer with one reason for all nodes that it hits, by far the most common case. Return False for any
+    other."""
     if type(answer) is not Refusals or len(answer.entries) != 1 or answer.nodes is not nodes:
         return False
     entry = answer.entries[0]

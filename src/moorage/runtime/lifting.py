@@ -1,7 +1,6 @@
-"""Adapters between the scalar and the vector form of Score, and checks of the scores.
+"""Adapters between the scalar and the vector form of Score, and validation of scores.
 
-An error in here is raised as `NodeFailure`, which keeps the node that the plugin was looking at.
-"""
+An error in here is raised as `NodeFailure`, which names the node that the plugin was scoring."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from moorage.framework.status import Status
 
 
 class NodeFailure(Exception):
-    """A plugin raised, or answered nonsense, for one node."""
+    """A plugin raised, or returned an invalid value, for one node."""
 
     def __init__(self, node: str, cause: BaseException) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
@@ -46,7 +45,7 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def whole(value: Any) -> int:
-    """A score as int64: a finite int or float with its fraction cut off; bool and text are no scores."""
+    """Return a score as int64: a finite int or float, truncated. A bool or a string is not a score."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"expected a number as score, got {value!r}")
     if not isinstance(value, int) and not np.isfinite(value):
@@ -60,7 +59,7 @@ def whole(value: Any) -> int:
 def fill_scores(
     score_nodes: Callable[[CycleState, Pod, Nodes], Any], state: CycleState, pod: Pod, nodes: Nodes, out: IntArray
 ) -> Status | None:
-    """Scores that come as an array, written into `out`: check, cut fractions, copy."""
+    """Write scores from an array into `out`: validate, truncate, copy."""
     answer = score_nodes(state, pod, nodes)
     if isinstance(answer, Status):
         return answer
@@ -69,7 +68,7 @@ def fill_scores(
 
 
 def write_scores(answer: Any, nodes: Nodes, out: IntArray) -> None:
-    """Copy an array of scores into `out`; fractions are cut off, NaN and infinity are refused."""
+    """Copy an array of scores into `out`; fractions are truncated, NaN and infinity are rejected."""
     if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "iuf":
         raise TypeError(f"expected an array of int64 or float64 scores, got {answer!r}")
     if answer.shape != out.shape:
@@ -89,7 +88,7 @@ def write_scores(answer: Any, nodes: Nodes, out: IntArray) -> None:
 
 
 def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
-    """Hand the scores to the scalar `normalize_scores` by node name and read them back."""
+    """Pass the scores to the scalar `normalize_scores` by node name and read them back."""
     named = dict(zip(nodes.names, scores.tolist(), strict=True))
     answer = plugin.normalize_scores(state, pod, named)
     if isinstance(answer, Status):

@@ -1,4 +1,4 @@
-"""PreFilter and PostFilter: what is said about the pod as a whole, before any node and when none is feasible."""
+"""PreFilter and PostFilter: verdicts about the pod as a whole, before any node and if none is feasible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moorage.runtime.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class PreFiltered:
-    """What PreFilter left: the nodes to look at, or the refusal of the pod as a whole."""
+    """The result of PreFilter: the nodes to consider, or the rejection of the pod as a whole."""
 
     status: Status
     node_names: frozenset[str] | None = None
@@ -33,7 +33,7 @@ _PASSED = PreFiltered(SUCCESS)
 def run_pre_filter(
     profile: Profile, state: CycleState, pod: Pod, nodes: Nodes, plugins: Iterable[PreFilterPlugin] | None = None
 ) -> PreFiltered:
-    """All PreFilter plugins, or some of them. An Unschedulable is remembered while the others still run; an
+    """Run all PreFilter plugins, or some of them. An Unschedulable is remembered while the others still run; an
     Unresolvable or an Error ends it at once."""
     refused: Status | None = None
     names: frozenset[str] | None = None
@@ -72,7 +72,7 @@ def run_pre_filter(
 
 
 def outside(plugins: Sequence[str]) -> Status:
-    """The verdict on the nodes that PreFilter left out, when it left others."""
+    """Return the verdict on the nodes that PreFilter left out."""
     names = " ".join(sorted(plugins))
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
@@ -87,8 +87,8 @@ def _no_node(plugins: Sequence[str]) -> Status:
 async def run_post_filter(
     profile: Profile, state: CycleState, pod: Pod, statuses: NodeStatuses
 ) -> tuple[PostFilterResult | None, Status]:
-    """PostFilter plugins in order, until one succeeds, calls it hopeless, or fails. Reasons are joined; the
-    result that is kept is the last one that says something about the nomination."""
+    """Run PostFilter plugins in order, until one succeeds, returns Unresolvable, or fails. Reasons are joined; the last
+    result with a nomination is kept."""
     kept: PostFilterResult | None = None
     reasons: list[str] = []
     rejector = ""

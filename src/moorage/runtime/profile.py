@@ -1,4 +1,4 @@
-"""A profile that runs: the plugin instances of one scheduler name, in order, per extension point."""
+"""A running profile: the plugin instances of one scheduler name, in order, per extension point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moorage.runtime.services import Services
 from moorage.telemetry.metrics import ProfileMeter
 
 EXTENDER = "Extender"
-"""The name under which refusals of extenders appear."""
+"""The plugin name of rejections by extenders."""
 
 P = TypeVar("P", bound=Plugin)
 
@@ -22,7 +22,7 @@ _NAMES: Mapping[type[Plugin], str] = {point.plugin: point.name for point in EXTE
 
 
 class Profile:
-    """Built by `building.build_profile`; not changed afterwards. The phases (`filtering`, …) run it."""
+    """Built by `building.build_profile` and not changed afterwards. The phases (`filtering`, …) run it."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class Profile:
         self.deciding: tuple[Plugin, ...] = tuple(
             {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
         )
-        """The plugins that have a say about where a pod goes, each once."""
+        """The plugins that decide where a pod goes, each once."""
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
-        """Plugin → the events that may turn its refusal into a yes."""
+        """Map each plugin to the events that may make a pod that it rejected schedulable."""
         return self._registrations
 
 
 def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Sequence[Registration]]:
-    """The events of plugins that can refuse a pod, with kube-scheduler's two additions."""
+    """Return the events of plugins that can reject a pod, with kube-scheduler's two additions."""
     known: dict[str, Sequence[Registration]] = {}
     for plugin in plugins:
         try:
@@ -88,7 +88,7 @@ def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Se
 
 
 def check_registrations(declared: object) -> list[Registration]:
-    """What `events_to_register()` gave, or a TypeError: shown at start, not with the first event."""
+    """Validate the result of `events_to_register()` at start, not at the first event. Raises TypeError."""
     if not isinstance(declared, Sequence) or isinstance(declared, str):
         raise TypeError(f"expected a list of Registration or None, got {declared!r}")
     for entry in declared:

@@ -1,10 +1,9 @@
 """Answer what a profile says about one pod on one state of the cluster.
 
-`explain`, `evaluate` and the extender verbs ask these functions, so PreFilter, Filter, PreScore and Score are
-called in one order everywhere: that of upstream's schedulePod (pkg/scheduler/schedule_one.go). Nothing is
-written; the answers are statuses and scores by row. What only the scheduler knows, such as nominated pods,
-extenders and sampling, is left to the caller.
-"""
+`explain`, `evaluate` and the extender verbs ask these functions, so PreFilter, Filter, PreScore and Score are called in
+one order everywhere: that of upstream's schedulePod (pkg/scheduler/schedule_one.go). Nothing is written; the answers
+are statuses and scores by row. What only the scheduler knows, such as nominated pods, extenders and sampling, is left
+to the caller."""
 
 from __future__ import annotations
 
@@ -84,9 +83,8 @@ def ask_each(
 ) -> list[PluginVerdict]:
     """Ask every PreFilter and Filter plugin about every node, in the order of the Filter plugins.
 
-    All PreFilter plugins run first, also after one that refuses, and leave their results in `state`. `only`
-    restricts the question to the plugins of these names.
-    """
+    All PreFilter plugins run first, also after one that refuses, and leave their results in `state`. `only` restricts
+    the question to the plugins of these names."""
     asked = only or profile.plugins
     pre = {
         plugin.name: run_pre_filter(profile, state, pod, nodes, [plugin])

@@ -1,8 +1,7 @@
 """The decision record: what one attempt decided, and why.
 
-Types only; the runtime and the cycle fill them, `scheduler.records` keeps them. The FailedScheduling message,
-`explain`, the UI and the simulator all read the same record.
-"""
+Types only: the runtime and the cycle fill them, `scheduler.records` keeps them. The FailedScheduling message,
+`explain`, the UI and the simulator all read the same record."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ TOP_NODES = 10
 
 
 class RefusalCount(NamedTuple):
-    """How many nodes one plugin refused for one set of reasons."""
+    """The number of nodes that one plugin rejected for one set of reasons."""
 
     plugin: str
     code: str
@@ -33,7 +32,7 @@ class RefusalCount(NamedTuple):
 
 
 class ExtenderVerdict(NamedTuple):
-    """What came of asking one extender to filter."""
+    """The result of one extender's filter call."""
 
     extender: str
     removed_nodes: int
@@ -43,7 +42,7 @@ class ExtenderVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PluginScore:
-    """One plugin's opinion of one node."""
+    """One plugin's score of one node."""
 
     plugin: str
     raw: int
@@ -53,7 +52,7 @@ class PluginScore:
 
 @dataclass(frozen=True, slots=True)
 class NodeScore:
-    """One of the best nodes with its total and where it comes from."""
+    """One of the best nodes with its total and the scores that it consists of."""
 
     node: str
     total: int
@@ -88,7 +87,7 @@ KeptColumn = tuple[str, int, KeptScores, KeptScores]
 
 
 def pack(scores: Sequence[int] | npt.NDArray[np.int64]) -> bytes:
-    """As records keep numbers: most are never looked at, and a single object is made and freed fastest."""
+    """Encode numbers for the record: most are never read, and a single object is created and freed fastest."""
     return np.asarray(scores, dtype=np.int64).tobytes()
 
 
@@ -119,7 +118,7 @@ class TopScores(msgspec.Struct, frozen=True, gc=False):
         ]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
-        """The scores of each node, the best first."""
+        """Return the scores of each node, the best first."""
         columns = self.columns
         return tuple(
             NodeScore(names[row], total, tuple(column.at(i) for column in columns))
@@ -128,7 +127,7 @@ class TopScores(msgspec.Struct, frozen=True, gc=False):
 
 
 class Diagnosis(NamedTuple):
-    """What an attempt saw of the nodes. Attempts that saw the same share one."""
+    """What an attempt found out about the nodes. Attempts with equal findings share one."""
 
     total_nodes: int = 0
     evaluated_nodes: int = 0
@@ -141,7 +140,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that this keeps alive, roughly, without the epoch."""
+        """Return roughly how many bytes this keeps alive, without the epoch."""
         ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
         return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
 
@@ -153,8 +152,8 @@ SMALL_RECORD = 600
 
 
 class DecisionRecord(msgspec.Struct, gc=False):
-    """One attempt to schedule one pod. Nothing that it refers to refers to it, so that the garbage collector
-    need not know the thousands that are kept."""
+    """One attempt to schedule one pod. It is in no reference cycle, so the garbage collector need not track the
+    thousands of records that are kept."""
 
     pod: str
     uid: str
@@ -166,18 +165,18 @@ class DecisionRecord(msgspec.Struct, gc=False):
     sequence: int = 0
     """Position among all attempts of the process; set by the ring that keeps it."""
     kept_bytes: int = 0
-    """What it counts for in that ring."""
+    """The size that the ring charges for it."""
     duration: float = 0.0
     """Seconds from pop to assume or refusal."""
     result: str = ""
     message: str = ""
     """The FailedScheduling message or the error; empty on success."""
     diagnosis: Diagnosis = NOTHING_SEEN
-    """What it saw of the nodes."""
+    """What the attempt found out about the nodes."""
     pre_filter: str = ""
     """PreFilter's message when it refused the pod as a whole."""
     post_filter: str = ""
-    """What PostFilter said."""
+    """The message of PostFilter."""
     extenders: tuple[ExtenderVerdict, ...] = ()
     """In the order in which they were asked; the nodes are among the refusals of the plugin "Extender"."""
     top: TopScores | None = None
@@ -196,7 +195,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
 
     @property
     def margin(self) -> int | None:
-        """Total of the winner less that of the second best; None without a second, or without scores."""
+        """Return the total of the winner minus that of the second best; None without a second, or without scores."""
         totals = self.top.totals if self.top is not None else ()
         return totals[0] - totals[1] if len(totals) > 1 else None
 
@@ -218,18 +217,18 @@ class DecisionRecord(msgspec.Struct, gc=False):
 
     @property
     def node_names(self) -> Sequence[str]:
-        """Row → name of the node that was there; empty when nothing was seen."""
+        """Return the node name of each row; empty if no node was considered."""
         epoch = self.diagnosis.epoch
         return epoch.names if epoch is not None else ()
 
     @property
     def scores(self) -> tuple[NodeScore, ...]:
-        """The best ten nodes, the winner first; empty when nothing was scored."""
+        """Return the best ten nodes, the winner first; empty if nothing was scored."""
         names = self.node_names
         return self.top.by_node(names) if self.top is not None and names else ()
 
     def refusal_of(self, node: str) -> RefusalCount | None:
-        """Why `node` was refused; None when it was not, or is not known to this record."""
+        """Return why `node` was rejected; None if it was not, or this record does not know it."""
         names, ids = self.node_names, self.diagnosis.reason_ids
         if ids is None or node not in names:
             return None
@@ -237,15 +236,15 @@ class DecisionRecord(msgspec.Struct, gc=False):
         return self.refusals[found - 1] if found else None
 
     def refused_nodes(self, index: int, limit: int) -> list[str]:
-        """The names of the nodes that `refusals[index]` hit, `limit` at most."""
+        """Return the names of the nodes that `refusals[index]` hit, at most `limit`."""
         names, ids = self.node_names, self.diagnosis.reason_ids
         rows = np.flatnonzero(ids == index + 1)[:limit].tolist() if ids is not None and names else []
         return [names[row] for row in rows]
 
     @property
     def size(self) -> int:
-        """Bytes that this record keeps alive, roughly. What it saw of the nodes is not counted: as a rule
-        many records share that."""
+        """Return roughly how many bytes this record keeps alive, without the diagnosis, which many records usually
+        share."""
         size = SMALL_RECORD + len(self.message)
         if self.top is not None:
             size += 300 + 100 * len(self.top.kept)
@@ -254,8 +253,8 @@ class DecisionRecord(msgspec.Struct, gc=False):
         return size
 
     def refused(self, plugin: str, after: str, limit: int) -> list[tuple[str, RefusalCount]] | None:
-        """Refused nodes with why, `limit` at most: those of one plugin if it is named, those behind the node
-        `after` if that is. None when this record knows no such node."""
+        """Return at most `limit` rejected nodes with reasons, optionally of one plugin, optionally those after the node
+        `after`. None if this record does not know that node."""
         names, ids = self.node_names, self.diagnosis.reason_ids
         if after and after not in names:
             return None
@@ -267,7 +266,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
         return [(names[row], self.refusals[int(ids[row]) - 1]) for row in rows[:limit].tolist()]
 
     def outline(self) -> dict[str, Any]:
-        """What a list of attempts shows of one, as JSON."""
+        """Return the JSON of this attempt for a list of attempts."""
         return {
             "pod": self.pod,
             "uid": self.uid,
@@ -288,7 +287,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
         }
 
     def to_dict(self, names: int = 100) -> dict[str, Any]:
-        """Everything, as JSON shows it, with so many node names for each refusal at most."""
+        """Return the full JSON, with at most this many node names per rejection."""
         return {
             **self.outline(),
             "preFilter": self.pre_filter,

@@ -1,9 +1,9 @@
 """The plugins that a process knows, by name.
 
-They come from a table in code, from the entry point group `moorage.plugins`, or from `module:Class` in a
-configuration. Every class is checked when it is registered, so a mistake shows at start and not with the
-first pod. After that a plugin is known only by its `name`. Folders of plugins are searched by a finder behind
-all others, so that a file there can never take the place of an installed package."""
+They come from a table in code, from the entry point group `moorage.plugins`, or from `module:Class` in a configuration.
+Every class is validated when it is registered, so a mistake shows at start and not with the first pod. After that a
+plugin is known only by its `name`. Plugin folders are searched last, so that a file there can never replace an
+installed package."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ FORMER_GROUP = f"{FORMER_NAME}.plugins"
 
 
 class PluginError(MoorageError):
-    """A plugin cannot be found, is not what it says, or clashes with another."""
+    """A plugin cannot be found, is invalid, or conflicts with another."""
 
 
 class Registry(Mapping[str, type[Plugin]]):
-    """Name → plugin class, with where each came from."""
+    """Maps names to plugin classes, with the source of each."""
 
     def __init__(self, classes: Iterable[type[Plugin]] = (), source: str = "code") -> None:
         self._classes: dict[str, type[Plugin]] = {}
@@ -70,20 +70,20 @@ class Registry(Mapping[str, type[Plugin]]):
         return self._sources[name]
 
     def add(self, cls: type[Plugin], *, source: str = "code") -> None:
-        """Register a class. The same class twice is fine; another class under the same name is not."""
+        """Register a class. The same class twice is allowed; another class under the same name is not."""
         check_class(cls, source)
         known = self._classes.get(cls.name)
         if known is not None and known is not cls:
             raise PluginError(
-                f"plugin name {cls.name!r} is taken twice: by {describe(known)} ({self._sources[cls.name]}) "
-                f"and by {describe(cls)} ({source}); rename one of them"
+                f"duplicate plugin name {cls.name!r}: {describe(known)} ({self._sources[cls.name]}) "
+                f"and {describe(cls)} ({source}); rename one of them"
             )
         self._classes[cls.name] = cls
         self._sources.setdefault(cls.name, source)
 
     def discover(self) -> None:
-        """Add everything that installed packages offer in the entry point group. What is broken there is
-        logged and noted in `broken`: it matters to configurations that name it, and to no others."""
+        """Add all plugins of installed packages in the entry point group. A broken plugin is logged and noted in
+        `broken`: it matters only to configurations that name it."""
         for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name):
             source = f"entry point {entry.name} = {entry.value}"
             try:
@@ -116,9 +116,9 @@ class Registry(Mapping[str, type[Plugin]]):
         except (ImportError, AttributeError) as error:
             file = getattr(sys.modules.get(module_name), "__file__", None)
             raise PluginError(
-                f"plugin reference {reference!r} leads nowhere: {error}{f' ({file})' if file else ''}; "
+                f"cannot import plugin {reference!r}: {error}{f' ({file})' if file else ''}; "
                 "install its package, "
-                "or name its folder with --plugin-path (other commands than run look in the current one)"
+                "or name its folder with --plugin-path (other commands than run search the current folder)"
             ) from error
         except Exception as error:
             raise PluginError(
@@ -129,11 +129,11 @@ class Registry(Mapping[str, type[Plugin]]):
         return str(cls.name)
 
     def implements(self) -> dict[str, frozenset[str]]:
-        """Plugin name → the extension points it implements."""
+        """Return the extension points that each plugin implements."""
         return {name: implemented_by(cls) for name, cls in self._classes.items()}
 
     def args_types(self) -> dict[str, type]:
-        """Plugin name → the type its pluginConfig is decoded into, for those that have one."""
+        """Return the type that the pluginConfig of each plugin is decoded into, for plugins that have one."""
         return {name: cls.Args for name, cls in self._classes.items() if cls.Args is not None}
 
 
@@ -159,7 +159,7 @@ def check_class(cls: object, source: str) -> None:
 
 
 class PluginFolders:
-    """A finder of modules in folders that the user has named."""
+    """Finds modules in folders that the user has named."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
@@ -167,7 +167,7 @@ class PluginFolders:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Python's protocol; `path` is set for modules inside packages, which are found by themselves."""
+        """Implement Python's protocol; `path` is set for modules inside packages, which Python finds itself."""
         return PathFinder.find_spec(name, self.folders, target) if path is None else None
 
 
@@ -175,12 +175,12 @@ _FINDER = PluginFolders()
 
 
 def folders_searched() -> Sequence[str]:
-    """Those that `look_in` was given."""
+    """Return the folders that `look_in` was given."""
     return _FINDER.folders
 
 
 def look_in(folders: Iterable[str]) -> None:
-    """From now on modules are looked for in these folders too."""
+    """Search these folders for modules too from now on."""
     _FINDER.folders += [folder for folder in folders if folder not in _FINDER.folders]
     if _FINDER.folders and _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
@@ -206,8 +206,8 @@ MAY_WAIT = frozenset(("run", "post_filter", "pre_bind", "bind", "post_bind"))
 
 
 def mistakes(cls: type[Plugin]) -> list[str]:
-    """Complaints about methods that the class claims by inheritance and does not define, defines without
-    inheriting the class that has them called, or defines as coroutines where a plain call is due."""
+    """Return problems with methods that the class inherits as required and does not define, defines without the base
+    class that calls them, or defines as coroutines where a plain function is required."""
     found = unwritten(cls) + _coroutines(cls)
     if issubclass(cls, ReservePlugin) and not _differs(cls, ReservePlugin):
         found.append("inherits ReservePlugin but defines no reserve() or unreserve()")
@@ -234,12 +234,12 @@ def _coroutines(cls: type[Plugin]) -> list[str]:
 
 
 def is_async(method: object) -> bool:
-    """Whether a call gives something to await instead of an answer."""
+    """Return whether a call returns an awaitable instead of an answer."""
     return inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
 
 
 def _differs(cls: type, base: type) -> bool:
-    """Whether the class has its own version of a method of `base`."""
+    """Return whether the class overrides a method of `base`."""
     methods = (name for name in vars(base) if not name.startswith("_"))
     return any(getattr(cls, name) is not getattr(base, name) for name in methods)
 
@@ -255,7 +255,7 @@ def unwritten(cls: type) -> list[str]:
 
 
 def wrong_needs(needs: object) -> list[str]:
-    """Complaints about the `needs` of a plugin class."""
+    """Return problems with the `needs` of a plugin class."""
     if not isinstance(needs, Sequence) or isinstance(needs, str):
         return [f"`needs` must be a tuple of Access, such as (Access(PODS),), not {needs}"]
     return [complaint for need in needs for complaint in _wrong_need(need)]

@@ -32,8 +32,8 @@ ScoreInto = Callable[[CycleState, Pod, Nodes, IntArray], Status | int | None]
 
 
 class ScoreStep:
-    """One score plugin of a profile, with its weight and the way its scores are computed and normalised: what
-    does not change from pod to pod is looked up once."""
+    """One score plugin of a profile, with its weight and the functions that compute and normalise its scores; what does
+    not change between pods is looked up once."""
 
     __slots__ = (
         "is_summed",
@@ -79,7 +79,7 @@ def _scorer(plugin: ScorePlugin) -> Callable[[CycleState, Pod, Nodes], Any]:
 
 
 def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, IntArray, Nodes], Any]]:
-    """Whether the plugin normalises by itself, and its way to do so for all nodes at once."""
+    """Return whether the plugin normalises its scores, and its vector function for that."""
     if isinstance(plugin, VectorScorePlugin) and writes(plugin, "normalize_nodes"):
         return True, plugin.normalize_nodes
     return writes(plugin, "normalize_scores"), functools.partial(lifting.lift_normalize, plugin)
@@ -96,7 +96,7 @@ class PluginColumn:
         self.normalized = normalized
 
     def of(self, rows: IntArray) -> KeptColumn:
-        """A few rows, for the record."""
+        """Return a few rows, for the record."""
         raw, normalized, step = self.raw, self.normalized, self.step
         if type(raw) is int and type(normalized) is int:
             shared = step.shared
@@ -147,25 +147,24 @@ class ScoreBoard:
     """Whether `totals` is below zero already in rows that are not feasible."""
 
     def mask(self, known: BoolArray, *, all_known: bool) -> None:
-        """The totals of a baseline are below zero where it refuses nodes, which `known` says; this attempt
-        may have refused more, a few as a rule, unless `all_known`."""
+        """Mask infeasible rows. The totals of a baseline are below zero for nodes that it rejects (`known`); this
+        attempt may have rejected a few more, unless `all_known`."""
         if not all_known:
             self.totals[(known > self.feasible).nonzero()[0]] = NEVER
         self.is_masked = True
 
     def masked(self) -> IntArray:
-        """Totals, below zero in rows that are not feasible; totals of feasible ones never are."""
+        """Return the totals, below zero in rows that are not feasible; totals of feasible rows never are."""
         return self.totals if self.is_masked else np.where(self.feasible, self.totals, NEVER)
 
     def ranking(self, ranker: Ranker) -> IntArray:
-        """The best rows, the winner first: highest total, among equals the first in snapshot order."""
+        """Return the best rows, the winner first: highest total, and in snapshot order among equals."""
         if self.tie_break is None:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
         return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
     def top(self, ranking: IntArray) -> TopScores:
-        """These rows with their scores, as bytes: arrays this small and kept this long would leave the C heap
-        full of holes."""
+        """Return these rows with their scores, as bytes: keeping many small arrays would fragment the C heap."""
         columns = [column.of(ranking) for column in self.columns]
         if self.extended:
             columns += [column.of(ranking) for column in self.extended]
@@ -173,15 +172,15 @@ class ScoreBoard:
 
 
 class Ranker:
-    """Finds the best rows. Remembers how far apart they were last time: with that guess a handful of rows is
-    sorted instead of all being counted."""
+    """Finds the best rows. It remembers how far apart they were last time: with that guess only a few rows are sorted,
+    instead of counting all."""
 
     def __init__(self) -> None:
         self._gap = 16
-        """Points between the best row and the last one that is looked at."""
+        """Points between the best row and the last one that is considered."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
-        """Up to `count` rows in order of their totals, equals in snapshot order, as `rank` gives them."""
+        """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
         if not len(masked):
             return NO_ROWS
         best = int(masked[masked.argmax()])
@@ -201,8 +200,8 @@ class Ranker:
         return nearest
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
-        """A few rows that hold the best ones, in row order; None where the guess does not lead there. Thousands of
-        nodes may share the best totals, or few be near the best: the gap is halved or doubled."""
+        """Return a few rows that contain the best ones, in row order; None if the guess fails. Thousands of nodes may
+        share the best totals, or few be near the best: the gap is halved or doubled."""
         for _ in range(_TRIES):
             near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
             if len(near) > _A_HANDFUL and self._gap:
@@ -220,8 +219,8 @@ _TRIES = 4
 
 
 def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:
-    """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
-    order (the rows of `order`), or by falling `tie_break` where there is one."""
+    """Return up to `count` rows in order of their totals, without negative ones. Equals are in snapshot order (the rows
+    of `order`), or by falling `tie_break` if it is given."""
     totals = masked.take(order)
     if tie_break is not None:
         by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
@@ -242,8 +241,8 @@ _SMALL = 1 << 16
 
 
 def _threshold(masked: IntArray, count: int) -> int:
-    """The total of the `count`-th best row; -1 when there are not so many. Totals are small integers as a
-    rule, for which a histogram is cheaper than a partition; large weights make large ones."""
+    """Return the total of the `count`-th best row; -1 if there are fewer. Totals are usually small integers, for which
+    a histogram is cheaper than a partition; large weights make large totals."""
     best = int(masked.max())
     if np.count_nonzero(masked == best) >= count:
         return best
@@ -255,8 +254,8 @@ def _threshold(masked: IntArray, count: int) -> int:
 
 
 class Buffers:
-    """Arrays of zeros of one length. What was taken belongs to the attempt until `reset`, which begins the
-    next one; nothing may keep them longer."""
+    """Arrays of zeros of one length. An array that was taken belongs to the attempt until `reset`, which begins the
+    next one; it must not be kept longer."""
 
     def __init__(self) -> None:
         self._arrays: list[IntArray] = []
@@ -270,7 +269,7 @@ class Buffers:
         self._taken = 0
 
     def take_as_is(self) -> IntArray:
-        """An array that holds anything, for whoever writes all of it."""
+        """Return an uninitialised array, for callers that write all of it."""
         if self._taken == len(self._arrays):
             return self.take()
         self._taken += 1

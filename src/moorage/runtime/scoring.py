@@ -1,7 +1,6 @@
-"""PreScore, Score, NormalizeScore: from the feasible rows to a total per row.
+"""PreScore, Score, NormalizeScore: compute a total per row from the feasible rows.
 
-Arrays have one entry per row of the table in use; what they hold in rows that are not feasible means nothing.
-"""
+Arrays have one entry per row of the table in use; entries of rows that are not feasible are meaningless."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from moorage.telemetry.metrics import ProfileMeter
 
 
 def run_pre_score(plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod, nodes: Callable[[], Nodes]) -> Status:
-    """PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
+    """Run PreScore plugins; Skip excludes the plugin from scoring, anything else but Success is an Error."""
     feasible: Nodes | None = None
     for plugin in plugins:
         if feasible is None:
@@ -65,22 +64,22 @@ class Scoring:
         self.feasible = feasible
         self._dense: Nodes | None = None
         self._buffers = buffers
-        """None: arrays are made afresh, for whoever keeps them."""
+        """None: arrays are newly allocated, for callers that keep them."""
 
     def dense(self) -> Nodes:
-        """The feasible nodes as plugins expect them; made when the first one asks."""
+        """Return the feasible nodes as plugins expect them, created on first use."""
         if self._dense is None:
             self._dense = self.every.dense(self.feasible)
         return self._dense
 
     def zeros(self) -> IntArray:
-        """An entry per row."""
+        """Return an array with an entry per row."""
         if self._buffers is not None:
             return self._buffers.take()
         return np.zeros(len(self.feasible), dtype=np.int64)
 
     def score(self, step: ScoreStep) -> tuple[Scores, Status]:
-        """Raw scores of one plugin."""
+        """Return the raw scores of one plugin."""
         buffers = self._buffers
         if buffers is None:
             raw = np.zeros(len(self.feasible), dtype=np.int64)
@@ -106,7 +105,7 @@ class Scoring:
         return raw, SUCCESS
 
     def normalize(self, step: ScoreStep, raw: Scores) -> tuple[Scores, Status]:
-        """Scores in 0-100. Of plugins that are not trusted with every row they are checked."""
+        """Return scores in 0-100, validated unless the plugin is trusted with every row."""
         if step.is_summed:
             return raw, SUCCESS if step.whole_table else self._in_range(step, raw)
         if step.normalization is not None:
@@ -148,7 +147,7 @@ class Scoring:
 
 
 def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
-    """Score, normalise and weight; the board is complete only when the status is Success."""
+    """Score, normalise and weight; the board is complete only if the status is Success."""
     board = ScoreBoard(scoring.every, scoring.feasible, scoring.zeros())
     if not profile.score:
         board.totals += 1  # every node is as good as any other
@@ -162,8 +161,8 @@ def add_scores(
     raws: Iterable[tuple[ScoreStep, Scores]] = (),
     offset: IntArray | None = None,
 ) -> Status:
-    """The scores of these plugins on top of what the board has, or of `offset` in its place. `raws` are
-    scores that are known but not normalised. All are asked before the first is normalised, as upstream."""
+    """Add the scores of these plugins to the board, or to `offset` instead. `raws` are known scores that are not
+    normalised. As upstream, all plugins score before the first one normalises."""
     skipped = scoring.state.skip_score
     columns = [PluginColumn(step, raw, raw) for step, raw in raws]
     for step in steps:
@@ -192,7 +191,7 @@ def add_scores(
 
 
 class TimedScoring(Scoring):
-    """Scores with a watch on each plugin, for the cycles in which plugins are timed one by one."""
+    """Measures the time of each plugin, for the cycles in which plugins are timed individually."""
 
     def __init__(self, meter: ProfileMeter, *args: Any) -> None:
         super().__init__(*args)

@@ -1,15 +1,15 @@
-"""What plugins reach of the scheduler around them: API clients, background tasks, pods held back by Permit.
+"""The scheduler's services for plugins: API clients, background tasks, and pods that wait in Permit.
 
-The client of the scheduler and its plugins is fenced: right before each write it asks whether this replica leads.
-Reading is always allowed: a replica that has lost the lease may still have to learn what became of a bind that it had
-sent. Each plugin's client is guarded as well: it passes on only what the plugin's `needs` declare.
+The client of the scheduler and its plugins is fenced: right before each write it checks whether this replica leads.
+Reading is always allowed: a replica that has lost the lease may still have to find out what became of a bind that it
+had sent. Each plugin's client is also guarded: it permits only the calls that the plugin's `needs` declare.
 
     Permit says Wait ──▶ waiting ──allow by every plugin──▶ Success, on to PreBind
                             │──reject, or the first timer──▶ Unschedulable
                             └──preempt, or removed─────────▶ Error / Unschedulable
 
-The first decision about a waiting pod wins; whatever comes later changes nothing. `scheduler.assembly` fills the
-services in; `building` gives a plugin those that it has declared."""
+The first decision about a waiting pod wins; later ones change nothing. `scheduler.assembly` provides the services;
+`building` gives a plugin those that it has declared."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Services:
 _log = logs.get(__name__)
 
 LATE_SECONDS = 1.0
-"""From which a task that was cancelled and still runs is named."""
+"""Seconds after which a cancelled task that still runs is logged."""
 
 
 OnFailure = Callable[[str, BaseException], None]
@@ -77,16 +77,16 @@ OnFailure = Callable[[str, BaseException], None]
 
 
 class Tasks:
-    """Tasks of several owners. `stop` cancels all of them and waits until they are gone."""
+    """Tasks of several owners. `stop` cancels all of them and waits until they have ended."""
 
     def __init__(self, parent: Tasks | None = None) -> None:
         self._parent = parent
         self._tasks: set[asyncio.Task[Any]] = set()
         self.on_failure: OnFailure | None = None
-        """Notified of whatever a task raises; None: it is only logged."""
+        """Called with the exceptions of tasks; None: they are only logged."""
 
     def spawn(self, coro: Coroutine[Any, Any, Any], owner: str, name: str = "") -> asyncio.Task[Any]:
-        """Run `coro`; what it raises is logged with the owner's name."""
+        """Run `coro`; exceptions are logged with the owner's name."""
         if self._parent is not None:
             task = self._parent.spawn(coro, owner, name)
         else:
@@ -97,11 +97,11 @@ class Tasks:
         return task
 
     def branch(self) -> Tasks:
-        """Some of these tasks, to be stopped apart from the others."""
+        """Return a subset of these tasks that can be stopped separately."""
         return Tasks(self)
 
     def now(self) -> set[asyncio.Task[Any]]:
-        """Those that have not ended."""
+        """Return the tasks that have not ended."""
         return set(self._tasks)
 
     def _ended(self, owner: str, task: asyncio.Task[Any]) -> None:
@@ -110,7 +110,7 @@ class Tasks:
             self.failed(owner, error)
 
     def failed(self, owner: str, error: BaseException) -> None:
-        """Report a failure; also for work that goes on after one."""
+        """Report a failure, also for a task that continues after it."""
         if self._parent is not None:
             self._parent.failed(owner, error)
         elif self.on_failure is not None:
@@ -129,15 +129,13 @@ class Tasks:
         for task in tasks:
             if not task.done():
                 _log.warning(
-                    "Stopping waits for a task that goes on although it is cancelled",
-                    task=task.get_name(),
-                    at=_place(task.get_coro()),
+                    "Waiting for a cancelled task that keeps running", task=task.get_name(), at=_place(task.get_coro())
                 )
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _place(coro: Any) -> str:
-    """The file and line at which a coroutine waits: of the innermost one that is not asyncio's."""
+    """Return the file and line at which a coroutine waits: that of the innermost one outside asyncio."""
     place = ""
     while (frame := getattr(coro, "cr_frame", None)) is not None:
         if not frame.f_globals.get("__name__", "").startswith("asyncio"):
@@ -189,7 +187,7 @@ class HeldPod:
 
     @property
     def decision(self) -> Status | None:
-        """What became of it; None while it waits. Its task may not have noticed yet."""
+        """Return the decision about the pod; None while it waits. Its task may not have noticed yet."""
         return self._outcome.result() if self._outcome.done() else None
 
     async def outcome(self) -> Status:
@@ -197,8 +195,8 @@ class HeldPod:
 
 
 class WaitingPods:
-    """All waiting pods of the process, by UID; visible to the plugins of every profile. One that was decided
-    about is not shown any more: a plugin that counts must not count on it."""
+    """All waiting pods of the process, by UID, visible to the plugins of every profile. Pods that were allowed or
+    rejected are not returned, so that plugins do not count them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -223,7 +221,7 @@ class WaitingPods:
         return len(self._held)
 
     def reject(self, uid: str, message: str = "removed") -> bool:
-        """Reject a pod that was deleted, say; False when it does not wait."""
+        """Reject a pod, for example because it was deleted; False if it is not waiting."""
         held = self._held.get(uid)
         if held is not None:
             held.reject("", message)
@@ -231,7 +229,7 @@ class WaitingPods:
 
 
 def permit_timeout(seconds: float | None) -> float:
-    """The wait that a plugin gets: at most 15 minutes, never negative."""
+    """Return the timeout of a plugin: at most 15 minutes, never negative."""
     return MAX_PERMIT_TIMEOUT if seconds is None else min(max(seconds, 0.0), MAX_PERMIT_TIMEOUT)
 
 
@@ -242,12 +240,12 @@ NOT_LEADING = "not sent: this replica no longer holds the lease"
 
 
 def always() -> bool:
-    """For a scheduler that is alone."""
+    """Always lead, for a scheduler without replicas."""
     return True
 
 
 class FencedClient(DelegatingClient):
-    """A write without the lease raises NotSent."""
+    """Raises NotSent for a write without the lease."""
 
     def __init__(self, client: ApiClient, may_write: MayWrite) -> None:
         super().__init__(client)
@@ -259,8 +257,8 @@ class FencedClient(DelegatingClient):
 
 
 class GuardedClient(DelegatingClient):
-    """Passes the declared calls on. The same declarations become RBAC rules, so what passes here passes on
-    the cluster."""
+    """Permits the declared calls only. The same declarations become RBAC rules, so a call that passes here is also
+    authorised on the cluster."""
 
     def __init__(self, client: ApiClient, plugin: str, needs: Sequence[Access]) -> None:
         super().__init__(client)
@@ -273,7 +271,7 @@ class GuardedClient(DelegatingClient):
 
 
 def undeclared(plugin: str, access: Access) -> PermissionError:
-    """The refusal of a kind or verb that is not among the plugin's `needs`, with the line to add."""
+    """Return the error for a kind or verb that is not among the plugin's `needs`, with the line to add."""
     verbs = "".join(f"{verb!r}, " for verb in access.verbs).rstrip()
     what = f"{access.resource}/{access.subresource}" if access.subresource else str(access.resource)
     sub = f', subresource="{access.subresource}"' if access.subresource else ""

@@ -1,4 +1,4 @@
-"""What the pods of every namespace use: one account for scheduling, preemption and status."""
+"""Account for the resources that the pods of every namespace use, for scheduling, preemption and status."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from moorage.contrib.capacity_scheduling.quotas import Amounts, Quota, QuotaLeve
 
 
 class Account:
-    """All quotas, and what the pods of every namespace use, from Reserve on. One per process, so that
-    profiles see each other's pods; keyed by UID, so that it does not matter how often a pod is reported."""
+    """All quotas, and the usage of every namespace from Reserve on. There is one per process, so that profiles see each
+    other's pods. Pods are keyed by UID, so that a pod may be reported repeatedly."""
 
     def __init__(self) -> None:
         self.quotas: dict[str, Quota] = {}
@@ -38,12 +38,12 @@ class Account:
         self._count(pod)
 
     def unreserve(self, pod: Pod) -> None:
-        """The pod has no node after all, unless the API server says that it has."""
+        """Remove the pod, unless the API server reports that it has a node."""
         if pod.uid in self._reserved:
             self._drop(pod.uid)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """For `handle.on_change`."""
+        """Update the usage; registered with `handle.on_change`."""
         if old is not None and (new is None or new.uid != old.uid):
             self._drop(old.uid)
         if new is None:
@@ -56,12 +56,12 @@ class Account:
             self._count(new)
 
     def keep_only(self, pods: Iterable[Pod]) -> None:
-        """Forget all others but reserved ones: they may have gone while no profile had the plugin."""
+        """Forget all other pods except reserved ones: they may have ended while no profile enabled the plugin."""
         for uid in self._pods.keys() - self._reserved - {pod.uid for pod in pods}:
             self._drop(uid)
 
     def set_quota(self, namespace: str, objects: Iterable[Unstructured]) -> None:
-        """The ElasticQuota objects of a namespace have changed; the first one counts."""
+        """Update the ElasticQuota objects of a namespace; the first one counts."""
         self.quotas.pop(namespace, None)
         if obj := next(iter(objects), None):
             self.quotas[namespace] = Quota(obj, self._used.setdefault(namespace, {}))
@@ -71,41 +71,42 @@ class Account:
 
     @property
     def root(self) -> QuotaLevel:
-        """The level above all quotas."""
+        """Return the level above all quotas."""
         return self._linked()
 
     def _linked(self) -> QuotaLevel:
-        """The root of the hierarchy, which is made anew after a quota has changed."""
+        """Return the root of the hierarchy, which is rebuilt after a quota has changed."""
         if self._root is None:
             self._root = link(self.quotas, self._used)
         return self._root
 
     def quota(self, namespace: str) -> Quota | None:
-        """That of a namespace, in its place of the hierarchy."""
+        """Return the quota of a namespace, linked into the hierarchy."""
         self._linked()
         return self.quotas.get(namespace)
 
     def path(self, namespace: str) -> tuple[QuotaLevel, ...]:
-        """The levels that pods of a namespace count on, from its own up to the root; none without a quota."""
+        """Return the levels that pods of a namespace count towards, from its own up to the root; empty without a
+        quota."""
         quota = self.quota(namespace)
         return tuple(quota.leaf.path()) if quota is not None else ()
 
     def requests(self, pod: Pod) -> Amounts:
-        """What a pod counts with."""
+        """Return the requests of a pod that count."""
         known = self._pods.get(pod.uid)
         return known[1] if known is not None else pod_requests(pod)
 
     def make_way(self, pod: Pod, victims: Iterable[Pod]) -> None:
-        """These pods will be gone before the pod runs. One that makes way for another pod already leaves
-        nothing to this one."""
+        """Record that these victims will be gone before the pod runs. A victim that already makes way for another pod
+        frees nothing for this one."""
         self._victims[pod.uid] = frozenset(victim.uid for victim in victims) - self.promised(pod)
 
     def promised(self, pod: Pod) -> set[str]:
-        """UIDs of the pods that make way for others than this one."""
+        """Return the UIDs of the victims of other pods than this one."""
         return {uid for preemptor, found in self._victims.items() if preemptor != pod.uid for uid in found}
 
     def changes(self, gone: Iterable[str]) -> dict[QuotaLevel, dict[str, int]]:
-        """By level, how much less is used without these pods."""
+        """Return by how much the usage of each level falls without these pods."""
         found: dict[QuotaLevel, dict[str, int]] = {}
         for namespace, amounts in (self._pods[uid] for uid in gone if uid in self._pods):
             for level in self.path(namespace):
@@ -113,7 +114,8 @@ class Account:
         return found
 
     def outstanding(self, pod: Pod, level: QuotaLevel) -> Amounts:
-        """What a nominated pod asks of a level beyond what its victims still hold there: both must not count."""
+        """Return what a nominated pod requests of a level beyond what its victims still use there, so that nothing
+        counts twice."""
         held: dict[str, int] = {}
         for uid in self._victims.get(pod.uid, ()):
             namespace, amounts = self._pods.get(uid, ("", {}))
@@ -122,7 +124,7 @@ class Account:
         return {name: max(amount - held.get(name, 0), 0) for name, amount in pod_requests(pod).items()}
 
     def note(self, namespace: str) -> None:
-        """The status of the quota has to be written."""
+        """Mark the status of the quota to be written."""
         if namespace in self.quotas:
             self.stale.add(namespace)
             self.changed.set()

@@ -1,5 +1,5 @@
-"""What a pod asks of its quota together with the pods that are nominated before it, and whether there is as
-much, now or after pods have come and gone in a dry run."""
+"""Compare the requests of a pod, and of the pods nominated before it, with its quota: now, or after the changes of a
+dry run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Claim(NamedTuple):
     part of the claim, so it changes nothing in a dry run."""
 
     def is_within(self, number: int) -> bool:
-        """Whether a level of the path stays within what is guaranteed to it."""
+        """Return whether a level of the path stays within its guaranteed amount."""
         return not self.path[number].over_min_with(self.asked[number])
 
 
@@ -47,7 +47,7 @@ def claim_of(pod: Pod, account: Account, handle: Handle) -> Claim:
 
 
 class Shortage(NamedTuple):
-    """A resource of which more is asked for than a limit leaves."""
+    """A resource of which more is requested than a limit leaves."""
 
     limit: str
     resource: str
@@ -56,7 +56,7 @@ class Shortage(NamedTuple):
 
 
 class QuotaState:
-    """The claim of one pod in an attempt, and what a dry run has changed. Kept in the cycle state."""
+    """The requests of one pod in an attempt, and the changes of a dry run. Kept in the cycle state."""
 
     def __init__(self, account: Account, claim: Claim) -> None:
         self._account, self._claim = account, claim
@@ -69,7 +69,7 @@ class QuotaState:
         return copy
 
     def change(self, pod: Pod, sign: int) -> None:
-        """A pod comes (1) or goes (-1)."""
+        """Count that a pod was added (1) or removed (-1)."""
         theirs = self._account.path(pod.namespace)
         if not theirs or pod.uid in self._claim.settled:
             return
@@ -80,7 +80,7 @@ class QuotaState:
 
     @property
     def over_max(self) -> Quota | None:
-        """The quota, of the pod's own and those above, that would go beyond its max."""
+        """Return the quota, the pod's own or one above it, that would exceed its max."""
         for level, asked, change in zip(self._claim.path, self._claim.asked, self._changes, strict=True):
             if isinstance(level, Quota) and level.over_max_with(asked, change):
                 return level
@@ -98,7 +98,7 @@ class QuotaState:
         return self._claim.path[-1].exhausted_with(self._claim.asked[-1], self._changes[-1])
 
     def shortages(self) -> Iterator[Shortage]:
-        """Where less is free than is asked for."""
+        """Return the resources of which less is free than requested."""
         for level, asked, change in zip(self._claim.path, self._claim.asked, self._changes, strict=True):
             if isinstance(level, Quota):
                 yield from _short(f"max of ElasticQuota {level.key}", level.max, level, asked, change)

@@ -1,6 +1,8 @@
-"""The plugin. A pod is refused when its quota, or one above it, would go beyond its max, or when all quotas
-together would go beyond the sum of their min; then preemption may help. The second check lets a namespace
-borrow what others leave of their min."""
+"""The extension points of CapacityScheduling. Follows pkg/capacityscheduling/capacity_scheduling.go of
+scheduler-plugins.
+
+A pod is rejected if its quota, or one above it, would exceed its max, or if all quotas together would exceed the sum of
+their min; preemption may help then. The second check lets a namespace borrow what others leave of their min."""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
             self.account.set_quota(namespace, self._objects.list(namespace))
 
     async def run(self) -> None:
-        """Keeps the status of quotas up to date."""
+        """Keep the status of quotas up to date."""
         if not self._objects.known:
             raise MoorageError(
                 "CapacityScheduling: the API server does not serve elasticquotas.scheduling.x-k8s.io, so no "
@@ -83,7 +85,7 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Victims are looked for among the closest relatives, and further away only where that does not help."""
+        """Search for victims among the closest quotas first, and further away only if that does not help."""
         for reach in self._policy.reaches(pod):
             self._policy.reach = reach
             result, status = await super().post_filter(state, pod, statuses)
@@ -103,14 +105,14 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
         return other.namespace in self.account.quotas
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        """PreFilter has answered for the cluster as it is; this is for dry runs, where pods come and go."""
+        """Check the quota in dry runs, where pods are added and removed; PreFilter has checked the current cluster."""
         asked: QuotaState = state.read(STATE)
         if asked.over_max is None and not asked.over_sum_of_min:
             return None
         return nodes.refuse(np.ones(len(nodes), dtype=np.bool_), EXCEEDED)
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
-        """A quota is short on every node alike."""
+        """Report a quota shortage, which is the same on every node."""
         asked: QuotaState | None = state.read(STATE, None)
         if asked is None:
             return  # the quota cannot be read, and the reason says why
@@ -147,8 +149,8 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
         ]
 
     def _after_pod_frees(self, pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
-        """Pods of other quotas count, nominated ones as well, unless a quota above the pod is at its max that
-        they are not below."""
+        """Queue for pods of other quotas too, including nominated ones, unless a quota above this pod is at its max and
+        the other pod does not count towards it."""
         path, theirs = self.account.path(pod.namespace), self.account.path(old.namespace)
         counted = old.is_assigned or bool(old.nominated_node_name)
         if not path or not counted or not theirs:
@@ -165,12 +167,12 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
 
 
 def is_other_spec(old: Unstructured, new: Unstructured) -> bool:
-    """Whether it says something else, the parent included."""
+    """Return whether the spec or the parent has changed."""
     before, after = (obj.metadata.annotations.get(PARENT) for obj in (old, new))
     return bool(old.get("spec") != new.get("spec")) or before != after
 
 
 def after_quota_change(pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
-    """More min in any namespace may help; a new status helps no pod."""
+    """Queue if any namespace may have more min; a new status helps no pod."""
     unchanged = old is not None and new is not None and not is_other_spec(old, new)
     return QueueingHint.SKIP if unchanged else QueueingHint.QUEUE

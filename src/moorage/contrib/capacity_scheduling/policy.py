@@ -1,10 +1,10 @@
-"""Whom a pod may preempt under quotas.
+"""Decide which pods a pod may preempt under quotas.
 
-Within its min a pod takes back what other quotas have borrowed, whatever the priorities, and no quota falls
-further than just below its min. Beyond its min, and without a quota, a pod takes lower priorities of its own
-namespace, or of namespaces without a quota. Where quotas are in a hierarchy, the same holds at each level:
-pods below a quota that is within its min take back what the quotas beside it have borrowed. Pods that make
-way for another one already leave their node too, but their share is promised."""
+Within its min a pod takes back what other quotas have borrowed, whatever the priorities, and no quota falls further
+than just below its min. Beyond its min, and without a quota, a pod preempts lower priorities of its own namespace, or
+of namespaces without a quota. In a hierarchy the same holds at each level: pods below a quota that is within its min
+take back what its sibling quotas have borrowed. Victims of another pod leave their node too, but their share is
+promised to that pod."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class QuotaPolicy(VictimPolicy):
         """How far away victims are looked for: up to that level of the pod's path the quotas beside it."""
 
     def reaches(self, pod: Pod) -> Sequence[int]:
-        """The levels at which there may be victims, the closest first."""
+        """Return the levels at which there may be victims, the closest first."""
         claim = claim_of(pod, self._account, self._handle)
         above = (number for number in range(1, len(claim.path) - 1) if claim.is_within(number))
         return [0, *above]
@@ -45,7 +45,7 @@ class QuotaPolicy(VictimPolicy):
         return choose(node)
 
     def victims_on(self, pod: Pod, nodes: Nodes) -> Sequence[Sequence[Pod]]:
-        """Only nodes with pods of namespaces that are to give something are looked at."""
+        """Return the victims on a node. Consider only nodes that run pods of namespaces over their minimum."""
         choose, namespaces = self._rule(pod, self.reach)
         rows: set[int] = set().union(*(self._namespaces.rows(name) for name in namespaces))
         mask = np.isin(nodes.table_rows, list(rows))
@@ -53,14 +53,14 @@ class QuotaPolicy(VictimPolicy):
         return [next(found) if hit else () for hit in mask.tolist()]
 
     def awaits_victims(self, pod: Pod, node: NodeView) -> bool:
-        """Lower priorities of the own namespace are waited for also by a pod within its min."""
+        """Return whether to wait for terminating pods; lower priorities of the own namespace count even within min."""
         lower = node.ranked.below(pod.priority)
         own = [other for other in lower if other.namespace == pod.namespace]
         choose, _ = self._rule(pod, self.reaches(pod)[-1])
         return any(other.is_terminating for other in (*own, *choose(node)))
 
     def _rule(self, pod: Pod, reach: int) -> tuple[Choose, Iterable[str]]:
-        """How victims are chosen on a node, and the namespaces of which they are."""
+        """Return how victims are chosen on a node, and their namespaces."""
         promised = self._account.promised(pod)
         claim = claim_of(pod, self._account, self._handle)
         if not claim.path:
@@ -84,7 +84,7 @@ class QuotaPolicy(VictimPolicy):
     def _borrowing(
         self, path: Sequence[QuotaLevel], within: set[QuotaLevel], changes: Mapping[QuotaLevel, Amounts]
     ) -> Borrowing:
-        """Namespaces beside a level of the path that is within its min, and that borrow themselves."""
+        """Return the namespaces that borrow, beside a level of the path that is within its min."""
         found: dict[str, Sequence[QuotaLevel]] = {}
         for name in self._account.quotas:
             theirs = self._account.path(name)
@@ -97,8 +97,8 @@ class QuotaPolicy(VictimPolicy):
     def _borrowers(
         self, node: NodeView, borrowing: Borrowing, changes: Mapping[QuotaLevel, Amounts], promised: set[str]
     ) -> Iterable[str]:
-        """UIDs of pods of these namespaces, the least important first until each is within its min. The
-        changes count those that are promised."""
+        """Return the UIDs of pods of these namespaces, the least important first, until each is within its min. The
+        changes include promised pods."""
         gone = {level: dict(change) for level, change in changes.items()}
         for other in reversed(node.ranked.pods):
             levels = borrowing.get(other.namespace, ())

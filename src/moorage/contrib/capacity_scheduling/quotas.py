@@ -1,12 +1,12 @@
-"""ElasticQuota objects and their hierarchy: what is guaranteed to a quota, and what it limits.
+"""ElasticQuota objects and their hierarchy: the guaranteed amounts and the limits of a quota.
 
-A quota may name a parent in an annotation. Its pods then count towards the parent too, and to all that are
-above. The guaranteed share of a quota is its min, or what is guaranteed to its children together if that is
-more; what exceeds that is for pods of the quota's own namespace. All quotas without a parent are below the
-root, whose share is the sum of theirs.
+A quota may name a parent in an annotation. Its pods then count towards the parent too, and towards all levels above.
+The guaranteed amount of a quota is its min, or the sum of its children's guaranteed amounts if that is larger; the
+excess over the children is for pods of the quota's own namespace. All quotas without a parent are below the root, whose
+amount is the sum of theirs.
 
-A resource that a max does not name is unlimited, one that a min does not name is not guaranteed. Amounts are
-the integers of `api.requests`: milli-cpu, bytes, numbers."""
+A resource that max does not name is unlimited; one that min does not name is not guaranteed. Amounts are the integers
+of `api.requests`: milli-cpu, bytes, counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
 
 
 class QuotaLevel:
-    """A share of the cluster, and what is used of it, by pods of all levels below as well."""
+    """A share of the cluster, and its usage, which includes the pods of all levels below."""
 
     __slots__ = ("min", "parent", "used")
 
@@ -47,24 +47,23 @@ class QuotaLevel:
         """None for the root."""
 
     def path(self) -> Iterator[QuotaLevel]:
-        """This level and those above, up to the root."""
+        """Return this level and those above, up to the root."""
         level: QuotaLevel | None = self
         while level is not None:
             yield level
             level = level.parent
 
     def over_min_with(self, asked: Amounts) -> bool:
-        """Whether pods that ask for so much go beyond what is guaranteed."""
+        """Return whether pods with these requests would exceed the guaranteed amount."""
         names = _NATIVE | asked.keys()
         return any(_sum(name, self.used, asked) > self.min.get(name, 0) for name in names)
 
     def over_min(self, change: Amounts) -> bool:
-        """Whether it borrows, after a change of what is used."""
+        """Return whether the level borrows, after a change of usage."""
         return any(_sum(name, self.used, change) > self.min.get(name, 0) for name in self.used)
 
     def exhausted_with(self, asked: Amounts, change: Amounts) -> bool:
-        """Whether pods that ask for so much, or those that are there already, are beyond what is guaranteed,
-        in any resource."""
+        """Return whether existing pods, or pods with these requests, exceed the guaranteed amount of any resource."""
         names = self.used.keys() | asked.keys()
         return any(_sum(n, self.used, asked, change) > self.min.get(n, 0) for n in names)
 
@@ -102,7 +101,7 @@ class Quota(QuotaLevel):
         return amounts
 
     def over_max_with(self, asked: Amounts, change: Amounts) -> bool:
-        """Whether pods that ask for so much would be too many, after a change of what is used."""
+        """Return whether pods with these requests would exceed max, after a change of usage."""
         names = _NATIVE | asked.keys()
         limits = ((name, self.max[name]) for name in names if name in self.max)
         return any(_sum(name, self.used, asked, change) > limit for name, limit in limits)
@@ -113,8 +112,8 @@ def _sum(name: str, *parts: Amounts) -> int:
 
 
 def link(quotas: Mapping[str, Quota], own: Mapping[str, dict[str, int]]) -> QuotaLevel:
-    """Put the quotas of all namespaces into their hierarchy; `own` is what the pods of each namespace use.
-    Returns the root."""
+    """Link the quotas of all namespaces into their hierarchy and return the root. `own` is the usage of each
+    namespace."""
     parents = parents_of(quotas.values())
     children: dict[Quota, list[Quota]] = {}
     for quota, parent in parents.items():
@@ -131,8 +130,8 @@ def link(quotas: Mapping[str, Quota], own: Mapping[str, dict[str, int]]) -> Quot
 
 
 def parents_of(quotas: Iterable[Quota]) -> dict[Quota, Quota]:
-    """The parents of those that have one. Where one is named that does not exist, or that is below the quota
-    itself, the quota has none, and its remark says why."""
+    """Return the parents of the quotas that have one. If the named parent does not exist or is below the quota itself,
+    the quota has none, and its remark says why."""
     by_name: dict[str, list[Quota]] = {}
     for quota in quotas:
         for name in (quota.key, quota.name):
@@ -159,7 +158,7 @@ def _remark(what: str) -> str:
 
 
 def _ancestors(quota: Quota, parents: Mapping[Quota, Quota]) -> Iterator[Quota]:
-    """From the parent on, each once."""
+    """Yield the parent and its ancestors, each once."""
     seen: set[Quota] = set()
     above = parents.get(quota)
     while above is not None and above not in seen:
@@ -169,7 +168,7 @@ def _ancestors(quota: Quota, parents: Mapping[Quota, Quota]) -> Iterator[Quota]:
 
 
 def _sum_up(quota: Quota, children: Iterable[Quota]) -> None:
-    """What a quota has together with its children. What is not guaranteed to these is for its own pods."""
+    """Add up the amounts of a quota and its children. The excess over the children is for the quota's own pods."""
     shares = _total(child.min for child in children)
     quota.min = {n: max(quota.min.get(n, 0), shares.get(n, 0)) for n in quota.min.keys() | shares.keys()}
     quota.leaf = QuotaLevel(quota.used)

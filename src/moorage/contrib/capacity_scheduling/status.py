@@ -1,5 +1,5 @@
-"""Writes `status.used` of ElasticQuota objects, from the account that scheduling uses, and `status.message`
-where a parent is not one; on the leader only."""
+"""Write `status.used` of ElasticQuota objects, from the account that scheduling uses, and `status.message` if a parent
+is invalid. Runs on the leader only. Follows pkg/controllers/elasticquota_controller.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StatusWriter:
         self._objects = handle.lister(ELASTICQUOTAS)
 
     async def run(self) -> None:
-        """Write until cancelled. Of several profiles whichever comes first writes."""
+        """Write until cancelled. If several profiles run this, the first one writes."""
         account, clock = self._account, self._handle.clock
         while True:
             await account.changed.wait()
@@ -58,13 +58,14 @@ class StatusWriter:
 
 
 def used(quota: Quota) -> dict[str, int]:
-    """What pods use, those of quotas below as well, with a zero for what the quota names and no pod uses."""
+    """Return the usage including that of quotas below, with zeros for resources that the quota names and no pod
+    uses."""
     named = dict.fromkeys([*quota.min, *quota.max], 0)
     return named | {name: amount for name, amount in quota.used.items() if amount or name in named}
 
 
 def text(name: str, amount: int) -> str:
-    """As a quantity: `500m`, `2`, `1073741824`."""
+    """Return a quantity: `500m`, `2`, `1073741824`."""
     if name != CPU:
         return str(amount)
     return f"{amount}m" if amount % 1000 else str(amount // 1000)

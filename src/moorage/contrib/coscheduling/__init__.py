@@ -1,5 +1,6 @@
-"""Coscheduling: the pods of a PodGroup start together or not at all.
+"""Coscheduling: the pods of a PodGroup start together or not at all. Follows pkg/coscheduling of scheduler-plugins
+(KEP-42).
 
-`plugin` has the extension points, `groups` what is known of a group, `planning` whether a whole group fits,
-`waking` what brings refused members back, `controller` the status of PodGroup objects, `definition` their
-CustomResourceDefinition, `resources` their minResources."""
+`plugin` has the extension points, `groups` the state of a group, `planning` checks whether a whole group fits, `waking`
+has the queueing hints, `controller` writes the status of PodGroup objects, `args` has the arguments and the
+CustomResourceDefinition, `explaining` checks minResources."""

@@ -1,7 +1,7 @@
 """The API of Coscheduling: its arguments, and the CustomResourceDefinition of PodGroup.
 
-Spec and status of a PodGroup are those of scheduler-plugins, so its definition works as well;
-`status.message` is an addition, which an API server with the other definition drops."""
+Spec and status of a PodGroup are those of scheduler-plugins, so its definition works too. `status.message` is an
+addition, which an API server with the upstream definition drops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_WAIT = 60
 
 
 class CoschedulingArgs(PluginArgs):
-    """How long members wait, and what a failed group has to expect."""
+    """How long members wait, and how a failed group backs off."""
 
     permit_waiting_time_seconds: Int64 = DEFAULT_WAIT
     """Where the PodGroup has no scheduleTimeoutSeconds."""

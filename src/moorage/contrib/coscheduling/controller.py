@@ -1,7 +1,8 @@
-"""The status of PodGroup objects, derived from their pods each time; it runs with the leader.
+"""Compute the status of PodGroup objects from their pods, on the leader. Follows pkg/controllers/podgroup_controller.go
+of scheduler-plugins.
 
-Pods that have ended are in no informer, so a group is counted by a request to the API server when one of its
-pods has gone; all else is what the informers know. Nothing here decides about scheduling."""
+Ended pods are in no informer, so when a pod of a group is gone, the group is counted by a request to the API server;
+everything else comes from the informers. The status does not influence scheduling."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ _PAUSE = 0.2
 
 
 class Ended(NamedTuple):
-    """How many pods of a group have ended."""
+    """The number of pods of a group that have ended."""
 
     succeeded: int = 0
     failed: int = 0
 
 
 class _Work:
-    """Groups whose status may have changed; shared by the controllers of all profiles."""
+    """Groups whose status may have changed; the controllers of all profiles share it."""
 
     def __init__(self) -> None:
         self.keys: dict[str, bool] = {}
@@ -49,12 +50,13 @@ class StatusController:
         self._work: _Work = handle.shared("Coscheduling.status", _Work)
 
     def changed(self, key: str, *, ended: bool = False) -> None:
-        """Look at the group's status soon; `ended`: one of its pods has gone."""
+        """Check the group's status soon. With `ended`, one of its pods is gone."""
         self._work.keys[key] = ended or self._work.keys.get(key, False)
         self._work.arrived.set()
 
     async def run(self) -> None:
-        """Write until cancelled. What fails is raised, and done first when the runtime starts this again."""
+        """Write until cancelled. A failure is raised, and that group comes first when the runtime restarts this
+        task."""
         while True:
             await self._work.arrived.wait()
             await self._handle.clock.sleep(_PAUSE)
@@ -101,8 +103,8 @@ class StatusController:
 
 
 def status(obj: Unstructured, members: Iterable[Pod], ended: Ended, waits_for: str) -> dict[str, Any]:
-    """The status of a group with these pods that have not ended. Finished and Failed are final: the caller
-    does not ask about such a group."""
+    """Return the status of a group with these pods that have not ended. Finished and Failed are final, so callers skip
+    such groups."""
     pods, wanted = [*members], GroupObject(obj).min_member
     running = sum(pod.status.phase == "Running" for pod in pods)
     existing = len(pods) + ended.succeeded + ended.failed

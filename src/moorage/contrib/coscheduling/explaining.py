@@ -1,5 +1,5 @@
-"""Why the members of a group are not tried, in figures; and minResources: whether the nodes together have
-enough free resources, wherever they are."""
+"""Explain with figures why the members of a group are not tried, and check minResources: whether all nodes together
+have enough free resources."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**
 
 
 def missing(group: GroupObject, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> str:
-    """`gaps` as a text; empty if there are none."""
+    """Return `gaps` as text; empty if there are none."""
     found = gaps(group, placed, nodes).items()
     return ", ".join(f"{name} {_amount(name, wanted - free)}" for name, (wanted, free) in found)
 
 
 def gaps(group: GroupObject, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> dict[str, tuple[int, int]]:
-    """Resource → what minResources and minMember pods ask for, and the less that is free on all nodes. The
-    group's own pods on nodes do not count as used; an overcommitted node has nothing free."""
+    """Return the resources of which minResources or minMember pods request more than is free on all nodes, with both
+    amounts. The group's own running pods do not count as used; an overcommitted node has nothing free."""
     wanted = {name: resource_value(name, amount) for name, amount in (group.min_resources or {}).items()}
     wanted["pods"] = group.min_member
     own = [(nodes.columns.row_of(node), {**pod_requests(pod), "pods": 1}) for pod, node in placed]
@@ -43,7 +43,7 @@ def _free(name: str, own: Sequence[tuple[int, dict[str, int]]], nodes: Nodes) ->
 
 
 def _amount(name: str, value: int) -> str:
-    """As a quantity: `500m`, `2Gi`, `3`."""
+    """Return a quantity: `500m`, `2Gi`, `3`."""
     if name == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
     for unit, size in _UNITS:
@@ -55,7 +55,7 @@ def _amount(name: str, value: int) -> str:
 def details(
     group: GroupObject, members: Sequence[Pod], progress: Progress, nodes: Nodes, now: float
 ) -> Iterator[Detail]:
-    """Everything that is in the way of the group, on whatever node."""
+    """Return everything that blocks the group, independent of the node."""
     key, least = group.key, group.min_member
     if progress.backoff_until > now:
         yield Detail(f"PodGroup {key} failed recently", there=f"{ceil(progress.backoff_until - now)} s to wait")

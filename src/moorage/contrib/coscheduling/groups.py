@@ -1,8 +1,8 @@
-"""What is known of a group: its PodGroup object, its members, and how far it has come.
+"""The state of a group: its PodGroup object, its members and its progress.
 
-A pod belongs to the group that its label names, in its own namespace. The informers know members and objects;
-`Progress` is what only the scheduler knows: who has a node, what was planned, when the group failed. It is
-shared by all profiles and survives a reload. Who may start is decided in `plugin`."""
+A pod belongs to the group that its label names, in its own namespace. Members and objects come from the informers.
+`Progress` is what only the scheduler knows: which members have a node, the plan, and when the group failed. All
+profiles share it, and it survives a reload. `plugin` decides which members may start."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PODGROUPS = custom("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 
 
 def group_of(pod: Pod) -> str:
-    """`namespace/name` of the pod's group; empty for a pod without one."""
+    """Return `namespace/name` of the pod's group; empty for a pod without one."""
     name = pod.labels.get(LABEL)
     return f"{pod.namespace}/{name}" if name else ""
 
 
 class GroupObject:
-    """What a PodGroup object says; a number that is absent, or is none, counts as 0."""
+    """The fields of a PodGroup object; a missing or invalid number counts as 0."""
 
     def __init__(self, obj: Unstructured) -> None:
         self.key = obj.key
@@ -44,7 +44,7 @@ def _whole(value: object) -> int:
 
 @dataclass(slots=True)
 class Round:
-    """A group that fits, on its way: its members get their nodes one after the other."""
+    """A group that fits and whose members are getting their nodes one after the other."""
 
     planned: dict[str, tuple[Pod, str]]
     """UID → pod and node, of the members that have none yet."""
@@ -52,7 +52,7 @@ class Round:
     """Seconds of the scheduler's clock; after that nothing is kept for it."""
 
     def take(self, uid: str, node: str) -> None:
-        """A member got a node. If another one was to have it, they change places."""
+        """Record the node of a member. If the node was planned for another member, they swap."""
         _, meant = self.planned.pop(uid, (None, ""))
         if meant and meant != node:
             for other, (pod, planned) in self.planned.items():
@@ -63,7 +63,7 @@ class Round:
 
 @dataclass(slots=True)
 class Progress:
-    """How far one group has come. Times are seconds of the scheduler's clock unless said otherwise."""
+    """The progress of one group. Times are seconds of the scheduler's clock unless noted otherwise."""
 
     placed: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     """UID → pod and node, of the members that have one, bound or not."""
@@ -95,7 +95,7 @@ class Progress:
     """Refused because pods were missing or gated: more capacity does not help."""
 
     def drop(self, uid: str) -> None:
-        """The member does not count any more."""
+        """Stop counting the member."""
         self.placed.pop(uid, None)
         self.held.discard(uid)
 
@@ -116,7 +116,7 @@ class Groups:
 
     @property
     def is_planning(self) -> bool:
-        """Whether a plan is being made: its trials run PreFilter of all plugins, Coscheduling included."""
+        """Return whether a plan is being made: its dry runs call PreFilter of all plugins, including Coscheduling."""
         return bool(self._plans)
 
     @contextmanager
@@ -128,7 +128,7 @@ class Groups:
             self._plans.pop()
 
     def podgroup(self, key: str) -> GroupObject | None:
-        """The PodGroup object; None without a group, and while the object does not exist."""
+        """Return the PodGroup object; None for a pod without a group, or if the object does not exist."""
         found = self.object(key)
         return GroupObject(found) if found is not None else None
 
@@ -138,12 +138,12 @@ class Groups:
         return self._objects.get(name, namespace) if name else None
 
     def members(self, key: str) -> list[Pod]:
-        """All pods with the label that have not ended, those on nodes included, by name."""
+        """Return all pods with the label that have not ended, including running ones, by name."""
         return sorted(self._members.at(key), key=lambda pod: pod.name)
 
     def unplaced(self, pod: Pod) -> Iterator[Pod]:
-        """The pod, and the other members that could get a node in the same round, nominated ones first.
-        Those of other profiles are not asked here."""
+        """Return the pod and the other members that could get a node in the same round, nominated ones first, without
+        members of other profiles."""
         yield pod
         progress = self.progress(group_of(pod))
         for member in sorted(self.members(group_of(pod)), key=lambda found: not found.nominated_node_name):
@@ -162,13 +162,13 @@ class Groups:
         return found
 
     def waits_for(self, key: str) -> str:
-        """What a group waits for, as far as a member was tried."""
+        """Return what a group waits for, if a member was tried."""
         found = self._progress.get(key)
         return found.waits_for if found is not None else ""
 
     def waiting(self, key: str) -> list[str]:
-        """UIDs of the members that wait in Permit. One whose time is over, or that another plugin rejected,
-        does not count as placed any more, although it has not given its node back yet."""
+        """Return the UIDs of the members that wait in Permit. A member that timed out or that another plugin rejected
+        no longer counts as placed, although its node is not released yet."""
         progress = self.progress(key)
         for uid in sorted(progress.held):
             if self._handle.waiting_pod(uid) is None:
@@ -177,18 +177,18 @@ class Groups:
         return sorted(progress.held)
 
     def round(self, key: str) -> Round | None:
-        """The round under way, if its time is not over."""
+        """Return the current round, unless it has timed out."""
         found = self.rounds.get(key)
         return found if found is not None and found.until > self._handle.clock.now() else None
 
     def planned_besides(self, key: str) -> Iterator[tuple[Pod, str]]:
-        """Members of other groups that are about to get a node, and which."""
+        """Return the members of other groups that are about to get a node, with their nodes."""
         for other in self.rounds:
             if other != key and (under_way := self.round(other)) is not None:
                 yield from under_way.planned.values()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> Sequence[str]:
-        """Follow the informer; returns the groups that the change is about."""
+        """Process an informer event and return the groups that it affects."""
         before, after = (group_of(pod) if pod is not None else "" for pod in (old, new))
         if not before and not after:
             return ()
@@ -215,7 +215,7 @@ class Groups:
             under_way.planned.pop(uid, None)
 
     def prune(self, key: str) -> None:
-        """Forget a group without pods: one that comes back under this name starts anew."""
+        """Forget a group without pods: a group that reuses its name starts from scratch."""
         if not any(True for _ in self._members.at(key)):
             self._progress.pop(key, None)
             self.rounds.pop(key, None)

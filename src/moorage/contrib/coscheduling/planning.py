@@ -1,8 +1,8 @@
-"""Whether a whole group fits: all its members are put on nodes in one dry run, before the first of them is assumed.
+"""Check whether a whole group fits: place all members in one dry run before the first of them is assumed.
 
-Members are taken one after the other and packed: each goes to a node that took the one before, if it can. Where one
-finds no node, it and those like it go first in another try: they may be the largest or the most particular. That is a
-heuristic, and a group that fits in one certain order only may be refused."""
+Members are packed one after the other: each goes to the node of the previous member if it fits there. If a member finds
+no node, it and similar members go first in another try, since they may be the largest or the most constrained. This is
+a heuristic: a group that fits in one particular order only may be rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDEXES = frozenset(
 _FIRST_LOOK = 4
 """Nodes that are tried one by one before all are judged together."""
 _REMEMBERED = 64
-"""Of the nodes that were found fitting together, so many are remembered for the next member."""
+"""The number of feasible nodes that are remembered for the next member."""
 _RESTARTS = 3
 """Orders of the members that are tried."""
 _PREEMPTION_CANDIDATES = 100
@@ -46,16 +46,16 @@ P = TypeVar("P", bound="Packing")
 
 
 class Planner:
-    """Makes plans for one profile. All that it remembers is where members went last: with free capacity the
-    next group fits there too, and not all nodes have to be judged."""
+    """Makes plans for one profile. It remembers only where members went last: with free capacity the next group fits
+    there too, and not all nodes have to be checked."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._likely: list[str] = []
 
     def plan(self, members: Sequence[Pod], reserved: Iterable[tuple[Pod, str]]) -> Placements | Misfit:
-        """A node for each member, beside pods that are `reserved` a node. Where preemption may help, the pods
-        that it could remove do not count: whom it removes is decided later, member by member."""
+        """Return a node for each member, beside pods that are `reserved` a node. If preemption may help, its potential
+        victims do not count; which pods are preempted is decided later, member by member."""
         kept = [*reserved]
         found = self._in_some_order(members, kept, preempt=False)
         if isinstance(found, Misfit) and any(map(preempts, members)):
@@ -71,8 +71,8 @@ class Planner:
 
 
 def in_some_order(members: Sequence[Pod], start: Callable[[], P]) -> tuple[Placements | Misfit, P]:
-    """Pack the members, in another order where one has no node; with the dry run that came last. Those that
-    never preempt go before the others, so that no pod has to make way for them."""
+    """Pack the members, in another order if one finds no node, and return the last dry run. Members that never preempt
+    go first, so that no pod has to make way for them."""
     order = sorted(members, key=preempts)
     for _ in range(_RESTARTS):
         packing = start()
@@ -87,7 +87,7 @@ def in_some_order(members: Sequence[Pod], start: Callable[[], P]) -> tuple[Place
 
 
 def _alike(a: Pod, b: Pod) -> bool:
-    """Whether it makes no difference which of them goes first."""
+    """Return whether the order of these pods does not matter."""
     one, other = a.spec, b.spec
     return a is b or (
         [c.resources for c in one.containers] == [c.resources for c in other.containers]
@@ -97,7 +97,7 @@ def _alike(a: Pod, b: Pod) -> bool:
 
 
 def interchangeable(a: Pod, b: Pod) -> bool:
-    """Whether what filters say of the one holds for the other, as for the pods of most jobs."""
+    """Return whether filters treat both pods alike, as for the pods of most jobs."""
     if a.nominated_node_name or _labels(a) != _labels(b):
         return False
     if any(volume != Volume(name=volume.name) for volume in (*a.spec.volumes, *b.spec.volumes)):
@@ -144,7 +144,7 @@ class Packing:
         return found
 
     def first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
-        """A node for the pod, or what all nodes said."""
+        """Return a node for the pod, or the reasons of all nodes."""
         nominated = pod.nominated_node_name
         if self._fits(trial, nominated) or self._fits_alone(trial, pod, nominated):
             return nominated
@@ -164,7 +164,7 @@ class Packing:
         return self.handle.node(node) is not None and trial.filter(node).is_success
 
     def _with_lower(self, pod: Pod, statuses: NodeStatuses) -> Iterator[str]:
-        """Nodes that preemption may help on: with pods of lower priority."""
+        """Return the nodes on which preemption may help: those with pods of lower priority."""
         if self._preempt and preempts(pod):
             rows, columns = statuses.rows_with(Code.UNSCHEDULABLE).tolist(), statuses.nodes.columns
             for start in range(0, len(rows), _PREEMPTION_CANDIDATES):  # as a rule the first ones will do
@@ -173,8 +173,8 @@ class Packing:
                 yield from (columns.view(row).name for row, pods in zip(block, lower, strict=True) if pods)
 
     def _fits_alone(self, trial: Trial, pod: Pod, node: str) -> bool:
-        """Whether preemption may help on the node: the pod fits without the pods of lower priority. If so,
-        they are gone for all members."""
+        """Return whether the pod fits the node without the pods of lower priority. If so, they are removed for all
+        members."""
         if not self._preempt or not preempts(pod) or self.handle.node(node) is None:
             return False
         without = trial.fork()
@@ -191,6 +191,6 @@ class Packing:
 
 
 def _summary(statuses: NodeStatuses) -> str:
-    """The reasons of all nodes, in the form of kube-scheduler's event."""
+    """Return the reasons of all nodes in the format of kube-scheduler's event."""
     reasons = sorted(f"{count} {reason}" for reason, count in statuses.histogram().items())
     return f"0/{len(statuses.nodes)} nodes are available: {', '.join(reasons)}"

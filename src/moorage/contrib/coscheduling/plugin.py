@@ -1,14 +1,14 @@
-"""Coscheduling at the extension points: who goes first, who may be tried, who has to wait for the others.
+"""The extension points of Coscheduling. Follows pkg/coscheduling/coscheduling.go of scheduler-plugins.
 
-    PreFilter: enough members? minResources free? does the whole group fit?  ──no──▶ refused, the group fails
+    PreFilter: enough members? minResources free? does the whole group fit? ──no──▶ rejected, the group fails
        │ yes: a round begins; its plan is kept for this group
        ▼
     Permit: a member has a node ──▶ Wait ──▶ Wait ──▶ the last one: all start
-                                     │ one finds no node (PostFilter), gives its node back (Unreserve), or the
-                                     ▼ time is over
-                                   all that wait are rejected, and the group comes back later
+                                     │ one finds no node (PostFilter), releases its node (Unreserve),
+                                     ▼ or the wait times out
+                                   all waiting members are rejected, and the group is retried later
 
-Reasons and order are those of scheduler-plugins; that the group is planned as a whole is not."""
+Messages and order are those of scheduler-plugins; planning the group as a whole is an addition."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from moorage.framework.statuses import NodeStatuses
 
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
-FREE_FAILURES, LONGEST_BACKOFF = 10, 60.0
-"""A group whose plans fail more often than this, one after the other, backs off for up to so many seconds."""
+FREE_FAILURES, MAX_BACKOFF_SECONDS = 10, 60.0
+"""A group with more consecutive failed plans than the first backs off for up to the second, in seconds."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
 
@@ -120,7 +120,7 @@ class Coscheduling(
         return Status.skip()
 
     def _refusal(self, group: GroupObject, progress: Progress, pod: Pod, nodes: Nodes) -> Status | None:
-        """What can be said without looking for nodes."""
+        """Return why the pod is rejected, without searching for nodes."""
         if progress.backoff_until > self.handle.clock.now():
             return Status.unresolvable(f"podGroup {group.key} failed recently")
         members = self._groups.members(group.key)
@@ -143,7 +143,7 @@ class Coscheduling(
         return None
 
     def _plan(self, group: GroupObject, progress: Progress, pod: Pod) -> Status | None:
-        """Begin a round, unless one is under way or the group has started; or say why it does not fit."""
+        """Begin a round, unless one is in progress or the group has started; or return why the group does not fit."""
         now, key = self.handle.clock.now(), group.key
         if progress.refused is not None and now < progress.refused_at + REFUSED_FOR:
             return progress.refused
@@ -186,7 +186,7 @@ class Coscheduling(
     # PostFilter, Reserve, Permit, PostBind
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Status:
-        """Also called when PreFilter refused the pod."""
+        """Fail the group. This also runs if PreFilter rejected the pod."""
         group = self._groups.podgroup(group_of(pod))
         if group is None:
             return Status.unschedulable("can not find pod group")
@@ -205,7 +205,7 @@ class Coscheduling(
             # Plans lead to nothing again and again although members go where they say.
             progress.failures += 1
             if progress.failures > FREE_FAILURES:
-                seconds = backoff(progress.failures - FREE_FAILURES, 2.0, LONGEST_BACKOFF)
+                seconds = backoff(progress.failures - FREE_FAILURES, 2.0, MAX_BACKOFF_SECONDS)
                 self._back_off(group.key, progress, seconds)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
@@ -238,7 +238,7 @@ class Coscheduling(
         failed_before = progress.leaving.pop(pod.uid, None)
         group, under_way = self._groups.podgroup(key), self._groups.round(key)
         if group is not None and not failed_before:
-            # Where its group has failed already, whoever waits now belongs to the next round.
+            # Where its group has failed already, the members that wait now belong to the next round.
             self._fail(key, "rejection in Unreserve")
         if group is not None and failed_before is False:
             # It has waited in vain. Others may have the nodes for as long as the group had them.
@@ -251,7 +251,7 @@ class Coscheduling(
         self._groups.prune(key)
 
     def _fail(self, key: str, reason: str) -> None:
-        """No member waits any longer, and the group goes behind those that have not failed since."""
+        """Reject all waiting members and move the group behind those that have not failed since."""
         progress = self._groups.progress(key)
         for uid in self._groups.waiting(key):
             progress.drop(uid)
@@ -286,7 +286,7 @@ class Coscheduling(
         return None
 
     def _say_that_it_waits(self, pod: Pod) -> None:
-        """An event for those who wonder about a pod that is pending and was not refused."""
+        """Record an event on a pod that is pending although it was not rejected."""
         if self.handle.waiting_pod(pod.uid) is not None:
             key = group_of(pod)
             self.handle.recorder.event(
@@ -315,7 +315,7 @@ class Coscheduling(
             self._controller.changed(key)
 
     def _waits_for(self, key: str, what: str) -> None:
-        """For the status of the PodGroup."""
+        """Record what the group waits for, for the status of the PodGroup."""
         progress = self._groups.progress(key)
         if progress.waits_for != what:
             progress.waits_for = what

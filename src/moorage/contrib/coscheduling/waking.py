@@ -1,7 +1,7 @@
-"""What brings the refused members of a group back: pods and objects of their own group, and capacity.
+"""Queueing hints for rejected members of a group: changes of their own group, and free capacity.
 
-The plan depends on what all Filter plugins look at, so everything that may change their answers counts as
-capacity, except where the group lacks members: then nothing but a member helps."""
+The plan depends on everything that Filter plugins read, so every event that may change their answers counts as
+capacity. If the group lacks members, only a new member helps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Waking:
         return self._queue_if(new is not None and group_of(new) == group_of(pod), pod)
 
     def _describes(self, pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
-        """Not a new status: one is written when a member was refused."""
+        """Queue if the spec has changed. A new status does not help: one is written when a member is rejected."""
         if new is None or new.key != group_of(pod):
             return QueueingHint.SKIP
         return self._queue_if(old is None or old.get("spec") != new.get("spec"), pod)

@@ -1,2 +1,2 @@
-"""CrossNodePreemption: victims on other nodes than the one that a pod is to run on, where pods of the same
-zone or rack are in its way."""
+"""CrossNodePreemption: preempt pods on other nodes of the same zone or rack if they keep a pod off a node. Follows
+pkg/crossnodepreemption/cross_node_preemption.go of scheduler-plugins."""

@@ -1,7 +1,7 @@
-"""Pods anywhere that may keep a pod off a node: those that its required anti-affinity means, those whose
-required anti-affinity means it, and those that its strict spread constraints count.
+"""Find pods on any node that may keep a pod off a node: pods that its required anti-affinity selects, pods whose
+required anti-affinity selects it, and pods that its hard spread constraints count.
 
-More pods may be named than are in the way in the end: the filters decide about that in a dry run."""
+The result may contain pods that do not matter in the end; the filters decide that in a dry run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlacementConflict(NamedTuple):
     is_meant: Callable[[Pod], bool]
 
     def rows_beside(self, row: int, handle: Handle) -> IntArray:
-        """Other rows of the node's domain with such pods."""
+        """Return the other rows of the node's domain with such pods."""
         bins = handle.topology(self.topology_key).bins
         here = (bins[self.rows] == bins[row]) & (self.rows != row) & (bins[row] > 0)
         beside: IntArray = self.rows[here]
@@ -39,7 +39,7 @@ class PlacementConflict(NamedTuple):
 
 
 class Conflicts:
-    """Finds them, by counts and indexes of the state."""
+    """Finds conflicts with the counters and indexes of the state."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -86,7 +86,7 @@ def _by_term(term: AffinityTerm) -> Callable[[Pod], bool]:
 
 
 def _selector(constraint: TopologySpreadConstraint) -> Selector:
-    """Without matchLabelKeys, so it matches more."""
+    """Return the selector without matchLabelKeys, so that it matches more pods."""
     try:
         return compile_label_selector(constraint.label_selector)
     except SelectorError:

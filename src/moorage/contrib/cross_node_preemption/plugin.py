@@ -1,4 +1,4 @@
-"""CrossNodePreemption at the extension points: after preemption on one node has found nothing, for pods that
+"""The extension points of CrossNodePreemption. It runs after preemption on one node has found nothing, for pods that
 PodTopologySpread or InterPodAffinity keeps off nodes."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DOMAIN_PLUGINS = frozenset(("PodTopologySpread", "InterPodAffinity"))
 
 
 class CrossNodePreemptionArgs(PluginArgs):
-    """How much is looked at for one pod."""
+    """Limits of the search for one pod."""
 
     candidate_nodes: Int32 = 20
     """Nodes that are tried for the pod."""
@@ -52,7 +52,7 @@ class CrossNodePreemptionArgs(PluginArgs):
 
 
 class Decided(NamedTuple):
-    """What was decided for a pod."""
+    """The decision for a pod."""
 
     pod: Pod
     node_name: str
@@ -100,15 +100,15 @@ class CrossNodePreemption(PostFilterPlugin, PreEnqueuePlugin):
         return self._preemption.is_running(pod) or any(is_ending(v, self.handle) for v in known.victims)
 
     def _forget_others(self) -> None:
-        """Pods that have a node, or are gone."""
+        """Forget pods that have a node or were deleted."""
         for uid, known in [*self._decided.items()]:
             current = self.handle.lister(PODS).get(known.pod.name, known.pod.namespace)
             if current is None or current.uid != uid or current.is_assigned:
                 del self._decided[uid]
 
     def _candidates(self, statuses: NodeStatuses) -> list[int]:
-        """Nodes that nothing but pods of their domains keeps the pod off, as far as the filters have said;
-        if these are few, also others on which preemption may help."""
+        """Return the nodes that only pods of their domains make infeasible, according to the filters. If these are few,
+        add other nodes on which preemption may help."""
         refused, number = statuses.rows_with(Code.UNSCHEDULABLE), self.args.candidate_nodes
         by_domain = np.array([verdict.plugin in DOMAIN_PLUGINS for verdict in statuses.verdicts])
         first, start = by_domain[statuses.ids[refused]], self.handle.random.random()

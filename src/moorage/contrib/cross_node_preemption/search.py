@@ -1,8 +1,8 @@
-"""The search: for one node after the other, which pods of the node and of its domains have to go.
+"""Search, node by node, for the pods on the node and in its domains that must be preempted.
 
-All pods that may be in the way are removed in a dry run. If the pod fits then, they return one by one, each
-only if the pod still fits beside it: first those whose loss would violate a disruption budget, then the most
-important. How many nodes, how many victims and for how long is limited."""
+All pods that may be in the way are removed in a dry run. If the pod then fits, they return one by one if the pod still
+fits beside them: first those whose eviction would violate a disruption budget, then the most important ones. The number
+of nodes, the number of victims and the time are limited."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Place = tuple[str, Pod]
 
 class SearchLimits(NamedTuple):
     nodes_beside: int
-    """Of a node's domains, so many other nodes at most have pods that may be in the way."""
+    """The maximum number of other nodes in a node's domains with pods that may be in the way."""
     victims: int
     seconds: float
 
 
 class CrossNodeSearch:
-    """For one pod, in the state of its cycle."""
+    """The search for one pod, with the state of its cycle."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class CrossNodeSearch:
         self._columns = handle.nodes.columns
 
     def run(self, rows: Sequence[int]) -> list[Candidate]:
-        """The cheapest solution: the node for the pod first, with its victims, then the other nodes and
-        theirs; empty if there is none."""
+        """Return the cheapest solution: the node for the pod with its victims first, then the other nodes and their
+        victims; empty if there is none."""
         until = self._handle.clock.now() + self._limits.seconds
         solutions: dict[str, list[Place]] = {}
         for row in rows:
@@ -67,7 +67,7 @@ class CrossNodeSearch:
         return _by_node(best, solutions[best])
 
     def _victims(self, row: int) -> list[Place]:
-        """Those that have to go for one node; empty where that does not help, or is too much."""
+        """Return the victims for one node; empty if preemption does not help or needs too many."""
         name = self._columns.view(row).name
         found = self._in_the_way(row)
         if not found:
@@ -81,7 +81,7 @@ class CrossNodeSearch:
         return away if len(away) <= self._limits.victims else []
 
     def _in_the_way(self, row: int) -> list[Place]:
-        """Lower pods of the node, and those of its domains that a conflict means."""
+        """Return the pods of lower priority on the node, and those of its domains that are in a conflict."""
         beside: dict[int, list[PlacementConflict]] = {}
         for conflict in self._conflicts:
             rows: IntArray = conflict.rows_beside(row, self._handle)
@@ -105,7 +105,7 @@ class CrossNodeSearch:
         return sorted(ranked, key=lambda place: place[1].uid not in spared)
 
     def _returns(self, trial: Trial, name: str, place: Place) -> bool:
-        """Put a pod back, if the preemptor still fits."""
+        """Put a pod back if the preemptor still fits."""
         trial.add_pod(*place)
         if self._fits(trial, name):
             return True
@@ -128,7 +128,7 @@ def _by_node(first: str, victims: Sequence[Place]) -> list[Candidate]:
 
 
 def spread_out(rows: IntArray, number: int, start: float) -> list[int]:
-    """So many rows at most, from all over the table, beginning at this part of it."""
+    """Return at most this many rows from the whole table, beginning at the given part of it."""
     rolled = np.roll(rows, -int(start * len(rows)))
     chosen: list[int] = rolled[np.linspace(0, len(rows) - 1, min(number, len(rows))).astype(np.int64)].tolist()
     return chosen

@@ -1,1 +1,1 @@
-"""GangPreemption: victims for all members that a PodGroup still needs, planned together, all or nothing."""
+"""GangPreemption: find victims for all members that a PodGroup still needs, planned together, all or nothing."""

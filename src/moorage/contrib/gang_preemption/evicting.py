@@ -1,9 +1,8 @@
-"""Which pods have to go so that every member of a group has a node: one dry run for the whole group.
+"""Find the victims that give every member of a group a node, in one dry run for the whole group.
 
-Members are packed as Coscheduling packs them. One that fits nowhere gets the node whose victims add least to
-the cost of the plan so far, in the order of comparison of kube-scheduler. What a later member frees may make
-an earlier victim needless, so at the end each victim is put back where all members still fit. Who is evicted
-in the end, and when, is decided in `plugin`."""
+Members are packed as in Coscheduling. A member that fits nowhere gets the node whose victims add least to the cost of
+the plan, in kube-scheduler's order of comparison. A later victim may make an earlier one unnecessary, so at the end
+each victim is put back if all members still fit. `plugin` decides when victims are evicted."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _NO_VICTIM = -(2**31)
 
 
 class EvictingPacking(Packing):
-    """One dry run. A victim has a lower priority than the member that it makes way for, and is of another group."""
+    """One dry run. A victim has a lower priority than the member that it makes way for, and is not in its group."""
 
     def __init__(
         self,
@@ -37,7 +36,8 @@ class EvictingPacking(Packing):
         budgets: Budgets,
         pins: Mapping[str, str],
     ) -> None:
-        """`own` are the nodes with members of the group. A member whose UID is in `pins` goes there only."""
+        """Start a dry run. `own` are the nodes with members of the group. A member whose UID is in `pins` goes there
+        only."""
         super().__init__(handle, reserved, (), preempt=False)
         self._reserved = [(pod, node) for pod, node in reserved if handle.node(node) is not None]
         self._policy = policy
@@ -56,7 +56,7 @@ class EvictingPacking(Packing):
         """A member, and what was found for it and not taken, the cheapest first."""
 
     def first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
-        """A node without victims, or else the one with the cheapest."""
+        """Return a node without victims, or otherwise the one with the cheapest victims."""
         found: str | NodeStatuses
         if pinned := self._pins.get(pod.uid):
             found = pinned if self._fits(trial, pinned) else trial.filter_all()
@@ -95,8 +95,8 @@ class EvictingPacking(Packing):
         return candidates[best]
 
     def _as_for_the_last(self, trial: Trial, pod: Pod) -> str:
-        """A node for a member like the one before, without another search: where that one went, or the next
-        best. Nothing else has changed for a pod that looks at its own node only."""
+        """Return a node for a member like the previous one without another search: the same node, or the next best. For
+        a pod that depends on its own node only, nothing else has changed."""
         if self._others is None or not interchangeable(pod, self._others[0]):
             self._others = None  # what this one frees may be enough for them
             return ""
@@ -147,7 +147,7 @@ class EvictingPacking(Packing):
         return self._states[pod.uid]
 
     def reprieved(self, placed: Placements) -> list[tuple[Pod, Candidate]]:
-        """Each member with its node and the victims that it cannot do without, in the order of the plan."""
+        """Return each member with its node and its necessary victims, in the order of the plan."""
         turns = {pod.uid: turn for turn, (pod, _) in enumerate(placed)}
         evicted = [
             (turns[uid], found.node_name, victim) for uid, found in self._evictions.items() for victim in found.victims
@@ -168,14 +168,14 @@ class EvictingPacking(Packing):
         return Candidate(node, [victim for victim in found.victims if victim.uid in away] if found else [])
 
     def _by_importance(self, evicted: Sequence[tuple[int, str, Pod]]) -> list[tuple[int, str, Pod]]:
-        """Those whose loss violates a budget first, then the most important."""
+        """Sort the victims: those whose eviction violates a budget first, then the most important."""
         ranked = sorted(evicted, key=lambda entry: (-entry[2].priority, start_of(entry[2])))
         _, violating = self._budgets.spent(victim for _, _, victim in ranked)
         spared = {victim.uid for victim in violating}
         return sorted(ranked, key=lambda entry: entry[2].uid not in spared)
 
     def _holds(self, placed: Placements, away: dict[str, tuple[str, Pod]], only: int | None = None) -> bool:
-        """Whether the members fit where the plan has them with these victims gone, all of them or one."""
+        """Return whether the members, or one of them, fit as planned with these victims gone."""
         session = self._emptied(away)
         for turn, (pod, node) in enumerate(placed):
             if only is None or only == turn:
@@ -197,12 +197,12 @@ class EvictingPacking(Packing):
 
 
 def looks_at_its_node_only(pod: Pod) -> bool:
-    """Whether pods on other nodes do not matter to it, as far as the pod itself says."""
+    """Return whether the pod's own spec ignores pods on other nodes."""
     return pod.spec.affinity is None and not pod.spec.topology_spread_constraints
 
 
 def cheapest_first(candidates: Candidates) -> list[int]:
-    """Their numbers, in the order of comparison of kube-scheduler."""
+    """Return the indices in kube-scheduler's order of comparison."""
     violations, top, total, number = candidates.costs.T
     starts = candidates.starts(np.arange(len(candidates)))
     order: list[int] = np.lexsort((-starts, number, total, top, violations)).tolist()

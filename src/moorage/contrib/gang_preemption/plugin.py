@@ -1,13 +1,12 @@
-"""GangPreemption at the extension points: plans the victims of a whole group, and holds its members back
-until they are gone.
+"""The extension points of GangPreemption: plan the victims of a whole group, and gate its members until these are gone.
 
-    PostFilter: a member fits nowhere ──▶ a plan for all members that the group needs ──none──▶ refused
-       │ found: every member is nominated, all victims are sent away
+    PostFilter: a member fits nowhere ──▶ a plan for all members that the group needs ──none──▶ rejected
+       │ found: every member is nominated, all victims are evicted
        ▼
     PreEnqueue: members wait until the last victim is gone ──▶ each is tried on its nominated node
 
-Which members there are and who has a node is what Coscheduling knows (`coscheduling.groups`). Pods without a
-group, and members of a group that has started, preempt as with DefaultPreemption."""
+Members and their nodes are tracked by Coscheduling (`coscheduling.groups`). Pods without a group, and members of a
+group that has started, preempt as with DefaultPreemption."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ Answer = tuple[PostFilterResult | None, Status | None]
 
 class GangPreemptionArgs(CandidateArgs):
     max_members: Int32 = 100
-    """Victims are planned for so many members at most."""
+    """The maximum number of members that victims are planned for."""
 
     def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
         yield from super().validate(path, context)
@@ -49,7 +48,7 @@ class GangPreemptionArgs(CandidateArgs):
 
 @dataclass(frozen=True, slots=True)
 class GroupPreemption:
-    """What was decided for a group."""
+    """The decision for a group."""
 
     preemptor: Pod
     """The member for which the plan was made."""
@@ -97,13 +96,13 @@ class GangPreemption(PreemptingPlugin):
         return self._execute(group, pod, found), Status.success()
 
     def _awaits(self, known: GroupPreemption) -> bool:
-        """Whether victims are being sent away, or have not ended yet. One that could not be deleted is not
-        waited for: then the group needs another plan."""
+        """Return whether victims are still being evicted or terminating. A victim that could not be deleted does not
+        count, because the group then needs another plan."""
         ending = (is_ending(victim, self.handle) for victim in known.victims)
         return self._preemption.is_running(known.preemptor) or any(ending)
 
     def _is_for_others(self, known: GroupPreemption, pod: Pod) -> bool:
-        """Whether enough other members are about to get the nodes that were freed for them."""
+        """Return whether enough other members are about to get the nodes that were freed for them."""
         return pod.uid not in known.nodes and self._is_under_way(group_of(pod), known)
 
     def _is_under_way(self, key: str, known: GroupPreemption) -> bool:
@@ -114,7 +113,7 @@ class GangPreemption(PreemptingPlugin):
     def _plan(
         self, group: GroupObject, needed: int, pod: Pod, statuses: NodeStatuses
     ) -> list[tuple[Pod, Candidate]] | str:
-        """Each member with its node and victims, or why there is no plan."""
+        """Return each member with its node and victims, or why there is no plan."""
         if not len(statuses.rows_with(Code.UNSCHEDULABLE)):
             return f"not helpful for PodGroup {group.key}"
         members = [*islice(self._groups.unplaced(pod), needed)]
@@ -146,8 +145,8 @@ class GangPreemption(PreemptingPlugin):
         return planned
 
     def _pins(self, key: str, members: Sequence[Pod]) -> dict[str, str]:
-        """Where Coscheduling has all these members, which fits for sure without the pods of lower priority;
-        it does not look for the cheapest."""
+        """Return the nodes of Coscheduling's plan, which fits without the pods of lower priority but is not the
+        cheapest."""
         under_way = self._groups.round(key)
         planned = {uid: node for uid, (_, node) in under_way.planned.items()} if under_way is not None else {}
         return planned if all(member.uid in planned for member in members) else {}

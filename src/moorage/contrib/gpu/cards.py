@@ -1,8 +1,7 @@
-"""What is free on the cards of every node.
+"""Compute the free capacity of the cards of every node.
 
-Nothing is stored but what the pods do not say themselves yet: the cards of a pod are in its annotation, and
-until that is written, in `Cards.booked`. The column is computed from the pods of a row when they change, so a
-restart, a dry run and a pod that ends need no code here.
+The cards of a pod are in its annotation, and until that is written, in `Cards.booked`; nothing else is stored. The
+column is computed from the pods of a row when they change, so a restart, a dry run and an ended pod need no code here.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.contrib.gpu.requests import GPU_COUNT, MOST_CARDS, WHOLE, GpuRequest, cards_of, gpu_request
+from moorage.contrib.gpu.requests import GPU_COUNT, MAX_CARDS, WHOLE, GpuRequest, cards_of, gpu_request
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes, NodeView
 
-ROW = np.dtype([("free", np.int64, (MOST_CARDS,)), ("kinds", np.int64)])
+ROW = np.dtype([("free", np.int64, (MAX_CARDS,)), ("kinds", np.int64)])
 """Milli free on each card, 0 for cards that a node does not have; the kinds of GPU pods there, as bits."""
 
 Choice = Callable[[Pod, GpuRequest, NodeView, Sequence[int]], int]
@@ -26,7 +25,7 @@ on `node` already, but not in `free`."""
 
 
 class Cards:
-    """One per process."""
+    """The cards of all nodes. There is one instance per process."""
 
     def __init__(self) -> None:
         self.booked: dict[str, tuple[int, ...]] = {}
@@ -37,12 +36,12 @@ class Cards:
         return handle.shared("moorage.contrib.gpu", cls)
 
     def free(self, nodes: Nodes) -> IntArray:
-        """Nodes by cards."""
+        """Return the free milli of every card, nodes by cards."""
         free: IntArray = self._column(nodes)["free"]
         return free
 
     def kinds(self, nodes: Nodes) -> IntArray:
-        """Bits of `kind`, of the pods on each node."""
+        """Return the bits of `kind` of the pods on each node."""
         kinds: IntArray = self._column(nodes)["kinds"]
         return kinds
 
@@ -57,9 +56,9 @@ class Cards:
         return rows
 
     def on(self, node: NodeView, without: str = "") -> tuple[list[int], int]:
-        """`free` and `kinds` of one node, without one of its pods."""
-        count = min(node.allocatable.get(GPU_COUNT, 0), MOST_CARDS)
-        free, kinds = [WHOLE] * count + [0] * (MOST_CARDS - count), 0
+        """Return `free` and `kinds` of one node, without one of its pods."""
+        count = min(node.allocatable.get(GPU_COUNT, 0), MAX_CARDS)
+        free, kinds = [WHOLE] * count + [0] * (MAX_CARDS - count), 0
         for request, cards in self._pods(node, without):
             kinds |= kind(request)
             # A pod that does not say which cards it has was bound by another scheduler, or is only nominated.
@@ -68,7 +67,7 @@ class Cards:
         return free, kinds
 
     def _pods(self, node: NodeView, without: str) -> Iterator[tuple[GpuRequest, tuple[int, ...]]]:
-        """Pods that have GPUs; those whose cards are known first."""
+        """Return the pods that have GPUs; those whose cards are known come first."""
         later = []
         for pod in node.pods:
             request = gpu_request(pod)
@@ -82,13 +81,13 @@ class Cards:
 
 
 def kind(request: GpuRequest) -> int:
-    """A bit: parts of a card, one card, two cards and so on."""
+    """Return a bit for the kind of request: parts of a card, one card, two cards and so on."""
     return 1 << (0 if request.is_part else request.cards)
 
 
 def given(request: GpuRequest, free: Sequence[int], choose: Callable[[], int] | None = None) -> tuple[int, ...]:
-    """The cards that a pod gets, none where too few fit: the first idle ones; for a part of one what `choose`
-    says, or the card with the least that is enough."""
+    """Return the cards for a pod; empty if too few fit. These are the first idle ones; for a part of a card the one
+    that `choose` selects, or the fullest that has enough."""
     fitting = [card for card, amount in enumerate(free) if amount >= request.milli]
     if len(fitting) < request.cards:
         return ()
@@ -98,5 +97,5 @@ def given(request: GpuRequest, free: Sequence[int], choose: Callable[[], int] | 
 
 
 def emptiest(request: GpuRequest, free: Sequence[int]) -> tuple[int, ...]:
-    """The cards that count for a pod which does not fit beside the pods there: some of them will end."""
+    """Return the cards that count for a pod that does not fit beside the running pods: some of these will end."""
     return tuple(sorted(range(len(free)), key=lambda card: -free[card])[: request.cards])

@@ -1,5 +1,5 @@
-"""FGD, Fragmentation Gradient Descent: prefers the node, and on it the card, where the idle GPU that typical
-pods cannot use grows least."""
+"""FGD, Fragmentation Gradient Descent: prefer the node, and on it the card, that adds the least fragmentation: idle GPU
+that typical pods cannot use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moorage.api.requests import CPU, pod_requests, resource_value
 from moorage.contrib.gpu.fragmentation import Fragmentation, NodeStates, TypicalPod
 from moorage.contrib.gpu.gpu_share import CHOICE
 from moorage.contrib.gpu.packing import GpuScorePlugin, whole
-from moorage.contrib.gpu.requests import GPU_MODEL, MOST_CARDS, WHOLE, GpuRequest, models_of
+from moorage.contrib.gpu.requests import GPU_MODEL, MAX_CARDS, WHOLE, GpuRequest, models_of
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -48,8 +48,8 @@ class TypicalPodArgs(Record):
             yield invalid(child(path, "cpu"), self.cpu, 'must be a quantity of cpu, such as 500m or "4"')
         if not 0 <= self.gpu_milli <= WHOLE:
             yield invalid(child(path, "gpuMilli"), self.gpu_milli, f"must be from 0 to {WHOLE}")
-        if not 1 <= self.gpu_count <= MOST_CARDS:
-            yield invalid(child(path, "gpuCount"), self.gpu_count, f"must be from 1 to {MOST_CARDS}")
+        if not 1 <= self.gpu_count <= MAX_CARDS:
+            yield invalid(child(path, "gpuCount"), self.gpu_count, f"must be from 1 to {MAX_CARDS}")
         elif self.gpu_count > 1 and self.gpu_milli != WHOLE:
             detail = f"must be {WHOLE} where gpuCount is above 1: parts are of one card"
             yield invalid(child(path, "gpuMilli"), self.gpu_milli, detail)
@@ -62,7 +62,7 @@ class TypicalPodArgs(Record):
 
 
 class FGDArgs(PluginArgs):
-    """The pods that are expected."""
+    """The classes of pods that are expected."""
 
     typical_pods: tuple[TypicalPodArgs, ...] = ()
 
@@ -86,7 +86,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         state.write(CHOICE, self.choose)
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        """Kept up to date by the node table: for a pod like an earlier one only changed nodes are judged."""
+        """Return the scores. The node table keeps them up to date: for a pod like an earlier one only changed nodes are
+        computed."""
 
         def compute(nodes: Nodes) -> IntArray:
             found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=0).clip(0)
@@ -108,8 +109,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         return np.array([self.fragmentation.model(name) for name in names], dtype=np.int64)
 
     def _scores(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> IntArray:
-        """Choices by nodes: 50 where fragmentation stays as it is, -1 for cards where the pod does not fit. A
-        sigmoid over whole cards, cut off to integers."""
+        """Return scores, choices by nodes: 50 if fragmentation does not change, -1 for cards where the pod does not
+        fit. The score is a sigmoid over whole cards, truncated to integers."""
         decrease = self.fragmentation.decrease(request, cpu, nodes)
         decrease[np.abs(decrease) < NOISE] = 0.0
         points = whole(100 / (1 + np.exp(-decrease / WHOLE)))

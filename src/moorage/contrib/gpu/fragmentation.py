@@ -22,7 +22,7 @@ from moorage.framework.nodes import BoolArray, FloatArray, IntArray
 
 
 class TypicalPod(NamedTuple):
-    """A class of pods, and how frequent it is."""
+    """A class of pods and its frequency."""
 
     cpu: int
     """Milli-cpu."""
@@ -31,7 +31,7 @@ class TypicalPod(NamedTuple):
 
 
 class NodeStates(NamedTuple):
-    """What matters of some nodes: one entry each."""
+    """The relevant state of some nodes, one entry each."""
 
     cpu: IntArray
     """Milli-cpu free."""
@@ -42,7 +42,7 @@ class NodeStates(NamedTuple):
 
 
 class Fragmentation:
-    """For one list of typical pods."""
+    """Computes fragmentation for one list of typical pods."""
 
     def __init__(self, pods: Sequence[TypicalPod]) -> None:
         wanting = [pod for pod in pods if pod.gpu.cards]
@@ -66,16 +66,16 @@ class Fragmentation:
         """Of a node's usable GPU for a pod to fit: several cards are always whole ones."""
 
     def model(self, name: str) -> int:
-        """The number of a card model; -1 for one that no typical pod names."""
+        """Return the number of a card model; -1 for a model that no typical pod names."""
         return self._models.get(name, -1)
 
     def of(self, nodes: NodeStates) -> FloatArray:
-        """Fragmented milli of each node."""
+        """Return the fragmented milli of each node."""
         return self._fragmented(nodes.cards.sum(axis=1), self._shares(nodes, 0), self._sums(nodes))
 
     def decrease(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> FloatArray:
-        """By how many milli fragmentation becomes less with a pod of this request: choices by nodes. A part
-        of a card has a choice for each card, -infinity where it does not fit; others have one."""
+        """Return by how many milli a pod with this request reduces fragmentation, choices by nodes. A part of a card
+        has one choice per card, -infinity where it does not fit; other requests have one choice."""
         before, idle, sums = self.of(nodes), nodes.cards.sum(axis=1) - request.total, self._sums(nodes)
         shares = self._shares(nodes, cpu)
         if not request.is_part:
@@ -93,12 +93,12 @@ class Fragmentation:
         return found
 
     def _sums(self, nodes: NodeStates) -> FloatArray:
-        """What is free on cards that are large enough: nodes by sizes."""
+        """Return the free milli on cards that are large enough, nodes by sizes."""
         sums: FloatArray = self._usable.take(nodes.cards.T, axis=0).sum(axis=0)
         return sums
 
     def _shares(self, nodes: NodeStates, cpu: int) -> FloatArray:
-        """The weight of typical pods that fit by model, and by cpu with `cpu` more in use: nodes by sizes."""
+        """Return the weight of typical pods that fit by model, and by cpu with `cpu` more in use, nodes by sizes."""
         fitting: BoolArray = (nodes.cpu - cpu)[:, np.newaxis] >= self._cpu
         shares: FloatArray = (fitting & self._accepted[nodes.models]) @ self._weights
         return shares

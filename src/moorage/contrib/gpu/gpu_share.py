@@ -1,9 +1,8 @@
-"""GpuShare: accounts for GPUs card by card. Refuses nodes where a pod does not fit on single cards, gives it
-cards, and writes them to the pod before it is bound.
+"""GpuShare: account for GPUs card by card. It rejects nodes where a pod does not fit on single cards, assigns cards,
+and writes them to the pod before it is bound.
 
-Which node is best is left to the Score plugins beside it, and which card, to the one of them that writes a
-`Choice` to the cycle state; otherwise a part of a card goes where it leaves least.
-"""
+Score plugins choose the node. One of them may also choose the card by writing a `Choice` to the cycle state; otherwise
+a part of a card goes to the card that has the least left afterwards."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
         handle.on_change(PODS, self._pod_changed)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """What a pod on its node says itself need not be remembered."""
+        """Forget the reservation once the assigned pod names its cards itself."""
         pod = new or old
         if pod is not None and (new is None or new.is_terminal or (new.is_assigned and cards_of(new))):
             self.cards.booked.pop(pod.uid, None)

@@ -1,4 +1,4 @@
-"""What a pod asks of GPUs, by annotations or by an extended resource, and the cards that it was given."""
+"""Read the GPU request of a pod, from annotations or an extended resource, and the cards that it was assigned."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ GPU_INDEX = "alibabacloud.com/gpu-index"
 
 WHOLE = 1000
 """Milli of one card."""
-MOST_CARDS = 8
-"""Cards of a node that are used; any more are not."""
+MAX_CARDS = 8
+"""The maximum number of cards of a node that are used."""
 
 
 class GpuRequest(NamedTuple):
-    """Cards, milli of each, and accepted models (none: any). A part is of one card."""
+    """The number of cards, milli of each, and accepted models (empty: any). A part is of one card."""
 
     cards: int = 0
     milli: int = 0
@@ -42,17 +42,17 @@ NOTHING = GpuRequest()
 
 
 def gpu_request(pod: Pod) -> GpuRequest:
-    """What a pod asks for; nothing where that cannot be read."""
+    """Return the GPU request of a pod; nothing if it is invalid."""
     return read_request(pod)[0]
 
 
 def read_request(pod: Pod) -> tuple[GpuRequest, str]:
-    """What a pod asks for, and what is wrong with it; then the request is for nothing."""
+    """Return the GPU request of a pod and what is wrong with it; an invalid request is empty."""
     annotations = pod.annotations
     if GPU_MILLI not in annotations and GPU_COUNT not in annotations:
         return _of_resource(pod)
     found = []
-    for name, missing, most in ((GPU_COUNT, "1", MOST_CARDS), (GPU_MILLI, str(WHOLE), WHOLE)):
+    for name, missing, most in ((GPU_COUNT, "1", MAX_CARDS), (GPU_MILLI, str(WHOLE), WHOLE)):
         text = annotations.get(name, missing)
         if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= most):
             return NOTHING, f"annotation {name} must be a number from 0 to {most}, not {text!r}"
@@ -71,20 +71,20 @@ def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
     if not any(GPU_MILLI in container.resources.requests for container in pod.spec.containers):
         return NOTHING, ""
     total = pod_requests(pod).get(GPU_MILLI, 0)
-    if total > WHOLE and (total % WHOLE or total > WHOLE * MOST_CARDS):
-        most = WHOLE * MOST_CARDS
+    if total > WHOLE and (total % WHOLE or total > WHOLE * MAX_CARDS):
+        most = WHOLE * MAX_CARDS
         return (NOTHING, f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}")
     models = models_of(pod.annotations.get(GPU_MODEL, ""))
     return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""
 
 
 def models_of(text: str) -> tuple[str, ...]:
-    """The models in an annotation, sorted."""
+    """Return the models in an annotation, sorted."""
     return tuple(sorted(filter(None, set(text.split("|")))))
 
 
 def cards_of(pod: Pod) -> tuple[int, ...]:
-    """The cards that a pod says it has; none where it says nothing that can be read."""
+    """Return the cards in the pod's annotation; empty if it is missing or invalid."""
     parts = pod.annotations.get(GPU_INDEX, "").split("-")
     if all(len(part) == 1 and part in "01234567" for part in parts):
         return tuple(map(int, parts))
@@ -92,5 +92,5 @@ def cards_of(pod: Pod) -> tuple[int, ...]:
 
 
 def card_text(cards: tuple[int, ...]) -> str:
-    """As `cards_of` reads it."""
+    """Return the annotation text that `cards_of` reads."""
     return "-".join(map(str, cards))

@@ -1,13 +1,13 @@
-"""What nodes use, measured while the scheduler runs: from metrics.k8s.io, Prometheus or a load-watcher.
+"""The measured usage of nodes, from metrics.k8s.io, Prometheus or a load-watcher.
 
-    provider        the arguments that say where values come from
-    sample          one answer of a source: percent of capacity by node
+    provider        the arguments that name the source of the values
+    sample          one response of a source: percent of capacity by node
     metrics_server, prometheus, load_watcher    the sources
     history         the samples of the last minutes, and functions over a window of them
-    usage           NodeUsage: one per process and provider; what plugins read
+    usage           NodeUsage, which plugins read; one per process and provider
 
-A plugin makes its NodeUsage in the constructor, keeps it current in `run`, and reads columns from it in its
-hooks; no hook waits for anything."""
+A plugin creates its NodeUsage in the constructor, keeps it current in `run`, and reads columns from it in its hooks; no
+hook waits for a source."""
 
 from moorage.contrib.metrics.history import LATEST, Window
 from moorage.contrib.metrics.provider import MetricProvider

@@ -14,17 +14,17 @@ from moorage.framework.nodes import FloatArray
 
 LATEST_VALUE, AVERAGE, PERCENTILE, DEVIATION = "Latest", "Average", "Percentile", "Deviation"
 FUNCTIONS = (LATEST_VALUE, AVERAGE, PERCENTILE)
-"""Those that a user can choose; a deviation is no usage."""
+"""The functions that a user can choose; a deviation is not a usage."""
 
 
 class Window(Record):
-    """How one value is made of the samples of some time."""
+    """How the samples of a period are combined into one value."""
 
     function: str = LATEST_VALUE
     seconds: float = 300.0
     """For all but Latest."""
     percentile: float = 95.0
-    """For Percentile: the smallest value that so many percent of the samples do not exceed."""
+    """For Percentile: the smallest value that this percentage of the samples does not exceed."""
 
     def validate(self, path: str) -> Iterator[Problem]:
         if self.function not in FUNCTIONS:
@@ -52,7 +52,7 @@ class UsageHistory:
         self._ticks: deque[_Tick] = deque()
 
     def add(self, time: float, names: list[str], columns: Mapping[str, FloatArray], keep: float) -> None:
-        """A tick of these nodes; others are forgotten, and so is what is older than `keep` seconds."""
+        """Add a tick of these nodes; forget other nodes and ticks older than `keep` seconds."""
         if names != self.names:
             self._realign(names)
         self._ticks.append(_Tick(time, columns))
@@ -69,11 +69,11 @@ class UsageHistory:
         self.names = names
 
     def has(self, measure: str) -> bool:
-        """Whether any tick has this measure."""
+        """Return whether any tick has this measure."""
         return any(measure in tick.columns for tick in self._ticks)
 
     def value(self, measure: str, window: Window = LATEST) -> FloatArray:
-        """One value per node; NaN where there is none."""
+        """Return one value per node; NaN if there is none."""
         rows = self._rows(measure, window)
         if not rows:
             return np.full(len(self.names), np.nan)
@@ -91,7 +91,7 @@ class UsageHistory:
         return [tick.columns[measure] for tick in self._ticks if tick.time >= since and measure in tick.columns]
 
     def as_of(self, measure: str, times: FloatArray) -> FloatArray:
-        """What each node had at its time in `times`: the newest value that is not later, else the oldest."""
+        """Return the newest value of each node that is not later than its time in `times`, or else the oldest value."""
         found: FloatArray = np.full(len(self.names), np.nan)
         for tick in self._ticks:
             if measure in tick.columns:

@@ -1,4 +1,4 @@
-"""Usage from a load-watcher, the service that the Trimaran plugins were made for."""
+"""Read usage from a load-watcher, the service that the Trimaran plugins were written for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Span(msgspec.Struct):
 
 
 class WatcherAnswer(msgspec.Struct):
-    """What `GET /watcher` answers."""
+    """The response to `GET /watcher`."""
 
     window: Span = msgspec.field(default_factory=Span)
     data: Data = msgspec.field(default_factory=Data)
@@ -61,7 +61,7 @@ class LoadWatcher:
 
 
 def read(body: Any) -> Sample:
-    """The values of an answer."""
+    """Return the values of a response."""
     answer = msgspec.convert(body, WatcherAnswer, strict=False)
     nodes = answer.data.node_metrics_map
     values = {}
@@ -74,12 +74,12 @@ def read(body: Any) -> Sample:
 
 
 def usage(metrics: Iterable[Metric]) -> float:
-    """The average if there is one, else the latest value; NaN where only a deviation is known. Old
-    load-watchers name no operator for the average."""
+    """Return the average, or else the latest value; NaN if only a deviation is known. Old load-watchers do not name the
+    operator of an average."""
     found = {metric.operator: metric.value for metric in metrics}
     return next((found[name] for name in (AVERAGE, LATEST, "") if name in found), np.nan)
 
 
 def spread(metrics: Iterable[Metric]) -> float:
-    """The standard deviation; 0 where it is not known."""
+    """Return the standard deviation; 0 if unknown."""
     return next((metric.value for metric in metrics if metric.operator == DEVIATION), 0.0)

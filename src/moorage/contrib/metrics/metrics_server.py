@@ -1,4 +1,4 @@
-"""Usage from metrics.k8s.io, which a metrics server answers behind the API server."""
+"""Read usage from metrics.k8s.io, which a metrics server provides through the API server."""
 
 from __future__ import annotations
 

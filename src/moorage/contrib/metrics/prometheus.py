@@ -1,4 +1,4 @@
-"""Usage from Prometheus: one instant query per measure."""
+"""Read usage from Prometheus with one instant query per measure."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Prometheus:
         return joined(found)
 
     def _by_node(self, body: Any, known: Mapping[str, str], what: str) -> dict[str, tuple[float, float]]:
-        """Node → time and value. An answer without any node is a mistake of the query or the label, and one
-        that would go unnoticed."""
+        """Return time and value by node. A response without any node raises, because a wrong query or label would
+        otherwise go unnoticed."""
         found = {}
         for labels, value in series(body, what):
             name = known.get(host(labels.get(self._provider.node_label, "")))
@@ -56,20 +56,20 @@ class Prometheus:
 
 
 def node_names(handle: Handle) -> dict[str, str]:
-    """Names and addresses of the nodes → their names."""
+    """Map the names and addresses of the nodes to their names."""
     found = {a.address: node.name for node in handle.nodes for a in node.node.status.addresses}
     return {**found, **{name: name for name in handle.nodes.names}}
 
 
 def host(text: str) -> str:
-    """Without the port: `10.0.0.1:9100`, `[fd00::1]:9100`, `node-1:9100`."""
+    """Return the host without the port: `10.0.0.1:9100`, `[fd00::1]:9100`, `node-1:9100`."""
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.rpartition(":")[0] if text.count(":") == 1 else text
 
 
 def series(body: Any, what: str) -> Iterator[tuple[Mapping[str, str], tuple[float, float]]]:
-    """Labels, and time with value, of an instant vector; NaN and infinities are left out."""
+    """Yield the labels, time and value of an instant vector, without NaN and infinities."""
     if not isinstance(body, dict) or body.get("status") != "success":
         problem = body.get("error", body) if isinstance(body, dict) else body
         raise ValueError(f"{what} failed: {str(problem)[:200]}")
@@ -83,7 +83,7 @@ def series(body: Any, what: str) -> Iterator[tuple[Mapping[str, str], tuple[floa
 
 
 def joined(found: Mapping[str, Mapping[str, tuple[float, float]]]) -> Sample:
-    """One sample of all measures; a node is as old as its oldest value."""
+    """Join all measures into one sample; a node is as old as its oldest value."""
     measures = {measure for values in found.values() for measure in values}
     unknown = (math.inf, math.nan)
     values = {

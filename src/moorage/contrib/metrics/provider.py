@@ -1,5 +1,5 @@
-"""The arguments that say where measured values come from, common to all plugins that use some; and GET
-requests to these sources."""
+"""The arguments that name the source of measured values, shared by all plugins that use them, and GET requests to these
+sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = (METRICS_SERVER, PROMETHEUS, LOAD_WATCHER)
 
 
 class MetricProvider(Record):
-    """Plugins with equal providers share what is fetched."""
+    """The source of measured values. Plugins with equal providers share the fetched samples."""
 
     type: str = METRICS_SERVER
     address: str = ""
@@ -57,7 +57,7 @@ class MetricProvider(Record):
                 yield invalid(child(path, f"{name}Seconds"), seconds, "must be from 1 to 3600")
 
     def validate_address(self, path: str) -> Iterator[Problem]:
-        """What is wrong with the URL."""
+        """Return what is wrong with the URL."""
         if not self.address:
             yield required(path, f"the URL of {self.type}")
         elif urlsplit(self.address).scheme not in ("http", "https") or not urlsplit(self.address).hostname:
@@ -65,7 +65,7 @@ class MetricProvider(Record):
 
     @property
     def label(self) -> str:
-        """For logs and metrics; without secrets."""
+        """Return a name for logs and metrics, without secrets."""
         return f"{self.type} {self.address}".strip()
 
 
@@ -74,7 +74,8 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 async def get_json(provider: MetricProvider, path: str, query: Mapping[str, str] | None = None) -> Any:
-    """The answer below the provider's address. Redirects are not followed: they would carry the token along."""
+    """Return the JSON at a path below the provider's address. Redirects are not followed, because they would forward
+    the token."""
     timeout = aiohttp.ClientTimeout(total=provider.timeout_seconds)
     connector = aiohttp.TCPConnector(ssl=_trust(provider))
     async with (

@@ -1,4 +1,4 @@
-"""One answer of a source, and what all sources have in common."""
+"""One response of a source, and the interface of all sources."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["CPU", "MEMORY", "Sample", "SampleSource", "capacity", "deviation"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values of many nodes; entry `i` of every array belongs to `names[i]`."""
+    """The values of many nodes; entry `i` of every array belongs to `names[i]`."""
 
     names: Sequence[str]
     values: Mapping[str, FloatArray]
-    """Measure → percent of the node's capacity; NaN where it is not known."""
+    """Measure → percent of the node's capacity; NaN if unknown."""
     taken: FloatArray
     """When the values were measured, in Unix seconds."""
     window: float = 0.0
@@ -29,21 +29,21 @@ class Sample:
 
 
 class SampleSource(Protocol):
-    """Where samples come from."""
+    """A source of samples."""
 
     async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:
-        """The present values of these measures, as far as the source knows them. Raises what the connection
-        raises, or a ValueError for an answer that makes no sense."""
+        """Return the current values of the measures that the source knows. Raises the errors of the connection, or
+        ValueError for an invalid response."""
         ...
 
 
 def deviation(measure: str) -> str:
-    """The measure that is the standard deviation of another one, where a source knows it."""
+    """Return the measure that holds the standard deviation of another one."""
     return f"{measure} deviation"
 
 
 def capacity(nodes: Nodes, resource: str) -> FloatArray:
-    """What the machines have, the reserved part included; cpu in milli-units."""
+    """Return the capacity of the nodes, including the reserved part; cpu in milli-units."""
 
     def compute(some: Nodes) -> FloatArray:
         found = [node.node.status.capacity.get(resource, 0) for node in some]

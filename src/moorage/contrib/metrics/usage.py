@@ -1,9 +1,8 @@
-"""NodeUsage: what nodes use, as values that plugins read in their hooks.
+"""NodeUsage: the usage of nodes, as values that plugins read in their hooks.
 
-One exists per process and provider, shared by plugins and profiles. In the background the first of them
-fetches; when it ends, another one goes on. Every tick, successful or not, makes a new state that holds until
-the next: values, their age, and what pods requested when the values were measured.
-"""
+There is one instance per process and provider, shared by plugins and profiles. The first plugin fetches in the
+background; if it stops, another one takes over. Every tick, successful or not, creates a new state that is valid until
+the next tick: values, their age, and the requests of pods at the time of measurement."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ from moorage.framework.nodes import FloatArray, Nodes
 OnTick = Callable[[], AbstractContextManager[object]]
 """Entered before the values change, and left when they have changed."""
 
-SHORTEST = 300.0
-"""Seconds of history that are kept in any case: longer than values take to arrive."""
+MIN_KEEP_SECONDS = 300.0
+"""Minimum seconds of history to keep: longer than values take to arrive."""
 AGE = "age"
 TAKEN, REQUESTED, CAPACITY = "taken", "requested ", "capacity "
 """Columns of the history beside the measures: when a node was measured; what its pods requested at the tick,
@@ -44,7 +43,7 @@ _FAILURES = (
     MoorageError, aiohttp.ClientError, msgspec.MsgspecError, OSError, TimeoutError, ValueError, KeyError,
     TypeError,
 )  # fmt: skip
-"""What a source may raise when it cannot be reached or answers nonsense."""
+"""The exceptions of a source that is unreachable or sends an invalid response."""
 _MISSING = Gauge("moorage_usage_missing_nodes", "Nodes without a measured usage.", ["provider"])
 _OLDEST = Gauge("moorage_usage_oldest_seconds", "Age of the oldest usage of a node.", ["provider"])
 _TICKS = Counter("moorage_usage_refreshes", "Attempts to measure the usage of nodes.", ["provider", "result"])
@@ -54,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeUsage:
-    """Usage in percent of a node's capacity, by measure; NaN where it is not known."""
+    """Usage in percent of a node's capacity, by measure; NaN if unknown."""
 
     def __init__(self, provider: MetricProvider, source: SampleSource | None = None) -> None:
         self.provider = provider
@@ -63,27 +62,27 @@ class NodeUsage:
         """For `reads`; bumped with every tick."""
         self._measures: set[str] = set()
         self._history = UsageHistory()
-        self._keep = SHORTEST
+        self._keep = MIN_KEEP_SECONDS
         self._window = 0.0
         self._now = 0.0
         self._index: dict[str, int] = {}
         self._made: dict[tuple[str, Window], Values] = {}
-        """What has been asked for since the last tick."""
+        """The values that plugins have read since the last tick."""
         self._listeners: list[OnTick] = []
         self._turn = asyncio.Lock()
         self._problem = ""
 
     @classmethod
     def of(cls, handle: Handle, provider: MetricProvider, measures: Iterable[str], keep: float = 0.0) -> NodeUsage:
-        """The one of this provider, with these measures and history for windows of up to `keep` seconds."""
+        """Return the instance of this provider, with these measures and history for windows of up to `keep` seconds."""
         key = ("moorage.contrib.metrics", msgspec.json.encode(provider))
         found = handle.shared(key, lambda: cls(provider))
         found._measures.update(measures)
-        found._keep = max(found._keep, keep + SHORTEST)
+        found._keep = max(found._keep, keep + MIN_KEEP_SECONDS)
         return found
 
     async def run(self, handle: Handle, on_tick: OnTick) -> None:
-        """Keep the values current until cancelled, with `on_tick` around every change."""
+        """Keep the values current until cancelled, and enter `on_tick` around every change."""
         self._listeners.append(on_tick)
         try:
             async with self._turn:
@@ -94,7 +93,7 @@ class NodeUsage:
             self._listeners.remove(on_tick)
 
     async def refresh(self, handle: Handle) -> None:
-        """Fetch once. A failure leaves the values as they are; they grow older."""
+        """Fetch once. After a failure the old values stay and grow older."""
         sample = None
         try:
             sample = await self.source.fetch(handle, sorted(self._measures))
@@ -105,14 +104,14 @@ class NodeUsage:
         self.accept(sample, handle)
 
     def _report(self, problem: str) -> None:
-        """One line when the problem changes, not one per tick."""
+        """Log one line when the problem changes, not one per tick."""
         _TICKS.labels(self.provider.label, "error" if problem else "success").inc()
         if problem != self._problem:
             self._problem = problem
             if problem:
-                _log.warning("Usage of nodes cannot be measured by %s: %s", self.provider.label, problem)
+                _log.warning("Cannot measure node usage with %s: %s", self.provider.label, problem)
             else:
-                _log.warning("Usage of nodes is measured again by %s", self.provider.label)
+                _log.warning("Measuring node usage with %s again", self.provider.label)
 
     def accept(self, sample: Sample | None, handle: Handle) -> None:
         """Begin a new tick with this sample, or without one."""
@@ -144,15 +143,15 @@ class NodeUsage:
         _OLDEST.labels(self.provider.label).set(known.max(initial=0.0))
 
     def has(self, measure: str) -> bool:
-        """Whether the source knows such a measure at all."""
+        """Return whether the source knows such a measure."""
         return self._history.has(measure)
 
     def percent(self, measure: str, window: Window = LATEST) -> Values:
-        """Percent of capacity, or whatever else a source says of a measure that a plugin names."""
+        """Return percent of capacity, or the unit of a custom measure that a plugin names."""
         return self._values((measure, window), lambda: self._history.value(measure, window))
 
     def used(self, resource: str, window: Window = LATEST) -> Values:
-        """In the units of `allocatable`."""
+        """Return usage in the units of `allocatable`."""
 
         def compute() -> FloatArray:
             return self._history.value(resource, window) / 100 * self._history.value(CAPACITY + resource)
@@ -160,17 +159,17 @@ class NodeUsage:
         return self._values((CAPACITY + resource, window), compute)
 
     def taken(self) -> Values:
-        """When each node was measured, in Unix seconds."""
+        """Return when each node was measured, in Unix seconds."""
         return self._values((TAKEN, LATEST), lambda: self._history.value(TAKEN))
 
     def ages(self) -> Values:
-        """Seconds since each node was measured, as of this tick."""
+        """Return the seconds since each node was measured, as of this tick."""
         return self._values((AGE, LATEST), lambda: self._now - self._history.value(TAKEN))
 
     def measured_requests(self, resource: str, window: Window = LATEST) -> Values:
-        """What the pods of each node requested when it was measured, as in `nonzero_requested`: the pods that
-        `used` contains. Those that came while an average was taken, by the source or over the window, are in
-        it in part only and count as placed later."""
+        """Return what the pods of each node requested when it was measured, as in `nonzero_requested`: these pods are
+        included in `used`. Pods that were added while the source or the window averaged are included in part only and
+        count as placed later."""
         seconds = self._window + (0.0 if window.function == LATEST_VALUE else window.seconds)
 
         def compute() -> FloatArray:
@@ -184,14 +183,14 @@ class NodeUsage:
         return self._made[key]
 
     def values(self, array: FloatArray, missing: float = math.nan) -> Values:
-        """What a plugin computes from arrays of `Values`, for it to read until the next tick. `missing` is
-        the value of nodes that come before that."""
+        """Return values that a plugin computes from arrays of `Values`, valid until the next tick. `missing` is the
+        value of nodes that are added before that."""
         return Values(np.append(array, missing), self._index)
 
 
 class Values:
-    """One value per node as of a tick. Arrays have the order of the tick and belong together as long as
-    `NodeUsage.version` stays the same; NaN: not known."""
+    """One value per node as of a tick; NaN if unknown. Arrays have the order of the tick and belong together as long as
+    `NodeUsage.version` stays the same."""
 
     __slots__ = ("_index", "_key", "_padded")
 
@@ -207,7 +206,7 @@ class Values:
         return self._padded[:-1]
 
     def of(self, nodes: Nodes) -> FloatArray:
-        """One entry per node of the view."""
+        """Return one entry per node of the view."""
         found: FloatArray = nodes.node_column(self._key, self._gather)
         return found
 
@@ -215,7 +214,7 @@ class Values:
         return self._padded[[self._index.get(name, -1) for name in nodes.names]]
 
     def at(self, name: str) -> float:
-        """The entry of one node."""
+        """Return the entry of one node."""
         found: float = self._padded.item(self._index.get(name, -1))
         return found
 

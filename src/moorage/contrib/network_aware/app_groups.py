@@ -1,7 +1,7 @@
-"""AppGroup objects: which workloads an application has, whom each depends on, and in which order they start.
+"""AppGroup objects: the workloads of an application, their dependencies, and the order in which they start.
 
-Labels of a pod name its group and its workload. An AppGroup counts in the namespaces that a plugin looks at;
-its members are pods of any namespace."""
+Labels of a pod name its group and its workload. AppGroups are read from the namespaces in the plugin's arguments; their
+members are pods of any namespace."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ APPGROUPS = custom("appgroup.diktyo.x-k8s.io", "v1alpha1", "appgroups", "AppGrou
 GROUP, WORKLOAD = "appgroup.diktyo.x-k8s.io", "appgroup.diktyo.x-k8s.io.workload"
 """Labels of pods."""
 NAMESPACES = ("default",)
-"""Where AppGroups are looked for unless a configuration names others."""
+"""The default namespaces of AppGroups."""
 UNLISTED = -1
-"""The index of a workload that the order does not have: such pods go first."""
+"""The index of a workload that is missing in the order: such pods go first."""
 
 T = TypeVar("T")
 
 
 class AppWorkload(Record):
-    """A Deployment, say. Its pods have the selector as the value of the label WORKLOAD."""
+    """A workload, such as a Deployment. Its pods have the selector as the value of the label WORKLOAD."""
 
     selector: str = ""
 
@@ -60,7 +60,7 @@ class GroupStatus(Record):
 
 
 class AppGroup(Record):
-    """What the plugins read of the object."""
+    """The fields of the object that the plugins read."""
 
     spec: GroupSpec = GroupSpec()
     status: GroupStatus = GroupStatus()
@@ -71,15 +71,15 @@ class AppGroup(Record):
         return tuple(dependency for member in found for dependency in member.dependencies)
 
     def index(self, pod: Pod) -> int:
-        """Its place in the order; workloads with a lower one go first."""
+        """Return its position in the order; workloads with a lower position start first."""
         mine = pod.labels.get(WORKLOAD, "")
         turns = self.status.topology_order
         return next((turn.index for turn in turns if turn.workload.selector == mine), UNLISTED)
 
 
 class AppGroups:
-    """The groups of some namespaces, the first of which has precedence. `changed` is called with the name of
-    a group that has come, gone or become another one."""
+    """The groups of some namespaces; the first namespace has precedence. `changed` is called with the name of a group
+    that was added, deleted or changed."""
 
     def __init__(self, namespaces: Sequence[str], handle: Handle, changed: Callable[[str], object]) -> None:
         self._namespaces = namespaces
@@ -105,13 +105,13 @@ class AppGroups:
         return next((group for group in found if group is not None), None)
 
     def of(self, pod: Pod) -> AppGroup | None:
-        """None for a pod without a group, or of a group that does not exist."""
+        """Return the group of a pod; None if the pod has no group or the group does not exist."""
         name = pod.labels.get(GROUP)
         return self.named(name) if name else None
 
 
 def read(obj: Unstructured, form: type[T]) -> T:
-    """The object as a record. One that does not fit was not checked by an API server."""
+    """Return the object as a record. An object that does not fit the schema was not validated by an API server."""
     try:
         return msgspec.convert(obj.raw, form)
     except msgspec.ValidationError as error:
@@ -120,7 +120,7 @@ def read(obj: Unstructured, form: type[T]) -> T:
 
 
 def check_served(plugin: Plugin, *kinds: Resource) -> None:
-    """Raise where the API server does not know what the plugin lives on."""
+    """Raise if the API server does not serve a kind that the plugin requires."""
     for kind in kinds:
         if not plugin.handle.lister(kind).known:
             raise MoorageError(

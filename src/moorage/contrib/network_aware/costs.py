@@ -1,8 +1,8 @@
-"""What it costs to talk across regions and zones, as a NetworkTopology object says: two small matrices over
-the places of the cluster.
+"""Network costs between regions and zones from a NetworkTopology object, as two small matrices over the places of the
+cluster.
 
-A place is a region and a zone. Nodes are a column of place numbers, so what is found out per place is spread
-to all nodes in one step."""
+A place is a region and a zone. Nodes are a column of place numbers, so a value per place is spread to all nodes in one
+step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moorage.framework.nodes import BoolArray, Columns, FloatArray, IntArray, No
 
 NETWORKTOPOLOGIES = custom("networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies", "NetworkTopology")
 SAME_PLACE, UNKNOWN = 1, 100
-"""Costs that no object names: within a zone, and where nothing is known."""
+"""Costs that no object names: within a zone, and for unknown places."""
 HIGHEST = 2**31
 """Costs above count as this, so that no sum leaves 64 bits."""
 GONE = 0
@@ -52,12 +52,12 @@ class TopologySpec(Record):
 
 
 class NetworkTopology(Record):
-    """What the plugin reads of the object."""
+    """The fields of the object that the plugin reads."""
 
     spec: TopologySpec = TopologySpec()
 
     def costs(self, weights: str, key: str) -> Iterator[tuple[str, str, int]]:
-        """Origin, destination and cost, by the weights of that name, between values of one label."""
+        """Yield origin, destination and cost between values of one label, from the weights of that name."""
         levels = (level for found in self.spec.weights if found.name == weights for level in found.topology_list)
         for level in levels:
             if level.topology_key == key:
@@ -67,7 +67,7 @@ class NetworkTopology(Record):
 
 
 class NetworkPlace(NamedTuple):
-    """The labels of a node; empty where it has none."""
+    """The region and zone labels of a node; empty if it has none."""
 
     region: str
     zone: str
@@ -78,21 +78,21 @@ def place_of(labels: Mapping[str, str]) -> NetworkPlace:
 
 
 class Places:
-    """A number from 1 on for every place that a node has been in."""
+    """Numbers, from 1, for all places that nodes have been in."""
 
     def __init__(self) -> None:
         self._numbers: dict[NetworkPlace, int] = {}
 
     @property
     def size(self) -> int:
-        """One more than the highest number."""
+        """Return one more than the highest number."""
         return len(self._numbers) + 1
 
     def __iter__(self) -> Iterator[NetworkPlace]:
         return iter(self._numbers)
 
     def column(self, columns: Columns) -> IntArray:
-        """Row → number of its place; GONE where there is no node."""
+        """Return the place number of each row; GONE for rows without a node."""
         return columns.node_column(self, self._numbered)
 
     def _numbered(self, nodes: Nodes) -> IntArray:
@@ -101,7 +101,7 @@ class Places:
 
 
 class Matrices(NamedTuple):
-    """From each place (row) to each place (column) of the cluster, by number."""
+    """Costs from each place (row) to each place (column) of the cluster, by number."""
 
     costs: FloatArray
     """What talking costs."""
@@ -113,7 +113,7 @@ class Matrices(NamedTuple):
 
 
 def matrices(topology: NetworkTopology | None, weights: str, places: Places) -> Matrices:
-    """Without an object no cost is known."""
+    """Return the matrices; without an object all costs are unknown."""
     regions, across_regions = _between([place.region for place in places], topology, weights, REGION)
     zones, across_zones = _between([place.zone for place in places], topology, weights, ZONE)
     same_region, same_zone = (np.equal.outer(found, found) for found in (regions, zones))
@@ -127,7 +127,7 @@ def matrices(topology: NetworkTopology | None, weights: str, places: Places) -> 
 
 
 def _between(names: list[str], topology: NetworkTopology | None, weights: str, key: str) -> tuple[IntArray, FloatArray]:
-    """A number for the name of each place, and the costs from each place to each; NaN where not known."""
+    """Return a number for the name of each place, and the costs between all places; NaN if unknown."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     table = np.full((len(numbers), len(numbers)), np.nan)
     for origin, destination, cost in topology.costs(weights, key) if topology is not None else ():

@@ -1,5 +1,5 @@
-"""The CustomResourceDefinitions of AppGroup and NetworkTopology. They are those of scheduler-plugins in other
-words, so either serve; as there, the status is written together with the rest."""
+"""The CustomResourceDefinitions of AppGroup and NetworkTopology. They are equivalent to those of scheduler-plugins, so
+either set works; as there, the status is written together with the spec."""
 
 from __future__ import annotations
 

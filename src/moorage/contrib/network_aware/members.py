@@ -1,4 +1,4 @@
-"""Where the pods are that a pod depends on: kept in the cycle state for one attempt and its dry runs."""
+"""The pods that a pod depends on, kept in the cycle state for one attempt and its dry runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Members(NamedTuple):
     """How many, for each of `rows`."""
 
     def changed(self, row: int, number: int) -> Members:
-        """With so many more on a row, or fewer."""
+        """Return the members with this many more or fewer pods on a row."""
         return self._replace(rows=np.append(self.rows, row), numbers=np.append(self.numbers, number))
 
 
@@ -39,7 +39,7 @@ def count(workload: str, limit: int, counter: PodCounter) -> Members:
 
 
 class Neighbours:
-    """The pods of all workloads that one pod depends on, as the matrices of costs see them."""
+    """The pods of all workloads that one pod depends on, with the matrices of costs."""
 
     def __init__(self, members: Sequence[Members], places: IntArray) -> None:
         self._members = members
@@ -53,11 +53,11 @@ class Neighbours:
         return any(found.workload == workload for found in self._members)
 
     def change(self, workload: str, row: int, number: int) -> None:
-        """Pods of a workload came to a row, or left it."""
+        """Count that pods of a workload were added to a row or removed from it."""
         self._members = [found.changed(row, number) if found.workload == workload else found for found in self._members]
 
     def satisfied_and_violated(self, matrices: Matrices, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
-        """Per node, how many are near enough and how many too far away."""
+        """Return per node how many pods are near enough and how many are too far away."""
         satisfied, violated = np.zeros((2, len(matrices.needed)))
         for found in self._members:
             needed = matrices.needed[:, self._places[found.rows]]
@@ -71,14 +71,14 @@ class Neighbours:
         return satisfied[places], violated[places]
 
     def by_workload(self, matrices: Matrices, node: Nodes) -> Iterator[tuple[Members, int, int]]:
-        """How many pods of each workload are near enough to one node, and how many too far away."""
+        """Return how many pods of each workload are near enough to one node, and how many are too far away."""
         for found in self._members:
             alone = Neighbours([found], self._places)
             [satisfied], [violated] = alone.satisfied_and_violated(matrices, node)
             yield found, int(satisfied), int(violated)
 
     def costs(self, matrices: Matrices, nodes: Nodes) -> IntArray:
-        """Per node, the sum over all of them; those on the node itself cost nothing."""
+        """Return the sum of the costs per node; pods on the node itself cost nothing."""
         total = np.zeros(len(matrices.costs))
         for found in self._members:
             total += matrices.costs[:, self._places[found.rows]] @ found.numbers
@@ -88,7 +88,7 @@ class Neighbours:
         return costs.astype(np.int64)
 
     def _beside(self, nodes: Nodes) -> FloatArray:
-        """How many are on each node itself."""
+        """Return the number of these pods on each node itself."""
         column = np.zeros(len(self._places))
         for found in self._members:
             np.add.at(column, found.rows, found.numbers)

@@ -1,5 +1,6 @@
-"""NetworkOverhead: pods of an application run near the pods that they depend on. A node is refused when more
-of these are too far away than near enough, and the lower the sum of the costs the better."""
+"""NetworkOverhead: place pods of an application near the pods that they depend on. A node is rejected if more of these
+are too far away than near enough; nodes with a lower sum of costs score higher. Follows
+pkg/networkaware/networkoverhead/networkoverhead.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ COMES_AND_GOES = ActionType.ADD | ActionType.DELETE
 
 
 class NetworkOverheadArgs(PluginArgs):
-    """Where the objects are, and which costs count."""
+    """The namespaces of the objects, and which costs count."""
 
     namespaces: tuple[str, ...] = NAMESPACES
     """Of AppGroups and of the NetworkTopology. The first that has an object of a name decides."""
@@ -152,14 +153,14 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
                 yield Detail(subject, satisfied + violated, satisfied, violated)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
-        """What it costs to talk to all of them; 0 for a pod that depends on none."""
+        """Return the cost of the traffic to all pods that this pod depends on; 0 if there are none."""
         neighbours: Neighbours | None = state.read(STATE, None)
         if neighbours is None:
             return np.zeros(len(nodes), dtype=np.int64)
         return neighbours.costs(self._costs(), nodes)
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
-        """The least cost is best; costs that are equal are all best, unless there are none."""
+        """Give the least cost the highest score; equal costs all score highest, unless they are 0."""
         return MAX_NODE_SCORE - min_max(scores) if scores.any() else scores
 
     def events_to_register(self) -> Sequence[Registration]:
@@ -176,7 +177,7 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
         ]
 
     def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
-        """A pod that this one depends on has got a node or gone, or the labels of either are others."""
+        """Queue if a pod that this one depends on was assigned or deleted, or the labels of either have changed."""
         if old is not None and new is not None and new.uid == pod.uid:
             return QueueingHint.QUEUE
         before, after = (
@@ -210,7 +211,7 @@ def is_sibling(pod: Pod, other: Pod) -> bool:
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """With a node pods may go that were too far away."""
+    """Queue if a node is deleted: pods that were too far away may be gone with it."""
     return hint(old is None or new is None or place_of(old.labels) != place_of(new.labels))
 
 
@@ -220,7 +221,7 @@ def after_group_change(pod: Pod, old: Unstructured | None, new: Unstructured | N
 
 
 def is_other_spec(old: Unstructured | None, new: Unstructured | None) -> bool:
-    """A new status helps no pod."""
+    """Return whether the spec has changed; a new status helps no pod."""
     return old is None or new is None or bool(old.get("spec") != new.get("spec"))
 
 

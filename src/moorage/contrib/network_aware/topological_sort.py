@@ -1,7 +1,8 @@
-"""TopologicalSort: pods of one AppGroup are tried in the order of its workloads, all others as PrioritySort has them.
+"""TopologicalSort: try pods of one AppGroup in the order of its workloads, all others in the order of PrioritySort.
+Follows pkg/networkaware/topologicalsort/topologicalsort.go of scheduler-plugins.
 
-Between pods of different groups priority and time decide, within a group they do not. So three pods can be before each
-other in a circle, as in scheduler-plugins; which of them goes first is then left to the queue."""
+Priority and time decide between pods of different groups, but not within a group. So the order of three pods can be
+cyclic, as in scheduler-plugins; the queue then determines which goes first."""
 
 from __future__ import annotations
 

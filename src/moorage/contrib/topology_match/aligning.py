@@ -1,8 +1,9 @@
-"""Filter: which nodes have no zone for a pod, or for one of its containers. What the kubelet would find with
-policy single-numa-node, on arrays of all nodes.
+"""Filter: find the nodes that have no zone for a pod or for one of its containers. This computes what the kubelet would
+decide with policy single-numa-node, on arrays of all nodes. Follows pkg/noderesourcetopology/filter.go of
+scheduler-plugins.
 
-A zone has to have all that a request names. The kubelet takes the first one that has; what a container gets
-there is missing for the next one."""
+A zone must have every resource of a request. The kubelet takes the first zone that does; its resources are then missing
+for the next container."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ class Misaligned(NamedTuple):
 def misaligned(
     demand: NumaDemand, requests: Sequence[ZoneRequest], stock: Stock, known: Mapping[str, BoolArray]
 ) -> Iterator[Misaligned]:
-    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not all have.
-    What is given is taken out of `stock`: it shows what there is for the request that was yielded."""
+    """Yield the nodes without a zone for a request, each once. `known` tells which nodes have a resource that some
+    nodes lack. Assigned resources are taken out of `stock`, so it shows what is available for the request that was
+    yielded."""
     refused = np.zeros(len(next(iter(stock.values()))[0]), dtype=np.bool_)
     for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]
@@ -52,7 +54,7 @@ def misaligned(
 def fitting_zones(
     demand: NumaDemand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
 ) -> list[BoolArray]:
-    """By zone: the nodes where it has all that."""
+    """Return by zone the nodes where it has everything that is requested."""
     fitting = [np.ones(len(zone), dtype=np.bool_) for zone in stock[amounts[0][0]]]
     for name, amount in amounts:
         least = amount if demand.exact(name) else 0
@@ -64,7 +66,7 @@ def fitting_zones(
 
 
 def take(stock: Stock, amounts: Sequence[tuple[str, int]], fitting: Sequence[BoolArray]) -> None:
-    """Out of the first fitting zone of each node, as far as it reports the resource."""
+    """Take the resources out of the first fitting zone of each node, if the zone reports them."""
     done = np.zeros(len(fitting[0]), dtype=np.bool_)
     for zone, fits in enumerate(fitting):
         here = fits & ~done
@@ -75,7 +77,8 @@ def take(stock: Stock, amounts: Sequence[tuple[str, int]], fitting: Sequence[Boo
 
 
 def lacking(demand: NumaDemand, found: Misaligned, stock: Stock, node: NodeView) -> Iterator[Detail]:
-    """What no zone has; where one has each thing but none has all, that. `stock` is of this node alone."""
+    """Return the resources that no zone has. If some zone has each of them but none has all, return all. `stock` is of
+    this node alone."""
     somewhere = True
     for name, amount in found.amounts:
         most = max(int(zone[0]) for zone in stock[name])

@@ -1,4 +1,4 @@
-"""Arguments of NodeResourceTopologyMatch, as scheduler-plugins has them."""
+"""Arguments of NodeResourceTopologyMatch, as in scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CHOICES = (
 
 
 class NodeResourceTopologyMatchArgs(PluginArgs):
-    """How nodes are scored, and how far data is trusted."""
+    """How nodes are scored, and which cache is used."""
 
     scoring_strategy: ZoneScoringStrategy = ZoneScoringStrategy()
     cache_resync_period_seconds: Int64 = 0

@@ -1,7 +1,8 @@
-"""What is known of the zones of nodes, how far it can be trusted, and what an operator should know about it.
+"""Cache the zones of nodes, and report missing and outdated objects to the operator.
 
-The objects are published some time after the kubelet has given resources to a pod. `TopologyCache` believes them as
-they come, `DiscardReserved` not while a pod is on its way to the node. `over_reserve` has the third way."""
+Objects are published some time after the kubelet has assigned resources to a pod. `TopologyCache` uses them as
+published; `DiscardReserved` does not use a node while a pod is being bound to it; `over_reserve` has the third variant.
+Follows pkg/noderesourcetopology/cache/{passthrough,discardreserved}.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from moorage.framework.handle import Handle
 
 
 class TopologyCache:
-    """Objects count as they are published. One exists per process and arguments."""
+    """Uses objects as published. There is one per process and arguments."""
 
     def __init__(self) -> None:
         self.columns = ZoneColumns()
@@ -42,13 +43,13 @@ class TopologyCache:
             self.published(new.name)
 
     def gone(self, name: str) -> None:
-        """A node has no object any more."""
+        """Handle the deletion of a node's object."""
         del self.latest[name], self.topologies[name]
         self.columns.drop(name)
         self.notify(name)
 
     def published(self, name: str) -> None:
-        """A node has a new object."""
+        """Handle a new object of a node."""
         self.topologies[name] = self.latest[name]
         self.show(name)
 
@@ -57,7 +58,7 @@ class TopologyCache:
         self.notify(name)
 
     def reserved_on(self, name: str, without: Container[str] = ()) -> Amounts:
-        """What is missing in every zone of a node, without that of some pods, by UID."""
+        """Return the amounts that are missing in every zone of a node, without those of some pods, by UID."""
         return {}
 
     def notify(self, name: str) -> None:
@@ -74,16 +75,16 @@ class TopologyCache:
         pass
 
     def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[ZoneTopology, Amounts]:
-        """What counts on a node, and what is missing in every zone, once these pods are gone; by UID. `pods`
-        are those that are there before."""
+        """Return the zones of a node, and the amounts missing in every zone, after these pods (by UID) are removed.
+        `pods` are the pods before that."""
         return self.topologies[name], self.reserved_on(name, victims)
 
     async def resync(self, handle: Handle) -> None:
-        """Compare what was published with the pods that are known."""
+        """Compare the published objects with the known pods."""
 
 
 class DiscardReserved(TopologyCache):
-    """As published, but a node is not used while a pod is being bound to it."""
+    """Uses objects as published, but no node that a pod is being bound to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +129,8 @@ class Notes:
         self._late: set[str] = set()
 
     def check(self) -> None:
-        """A line when the number of nodes without object changes; an event for each node that is late."""
+        """Log a line when the number of nodes without an object changes, and record an event for each node that is
+        late."""
         nodes, columns = self._handle.nodes, self._cache.columns
         missing = nodes.where(~columns.fact("known")[columns.places(nodes)])
         if len(missing) != self._missing:

@@ -1,7 +1,7 @@
-"""The zones of all nodes as arrays, so that Filter and Score look at all nodes at once.
+"""The zones of all nodes as arrays, so that Filter and Score process all nodes at once.
 
-A node has a place here as long as it has an object, whatever its row in the node table is. Place 0 is what
-all other nodes have: nothing is known of them."""
+A node has a place here as long as it has an object, independent of its row in the node table. All other nodes have
+place 0: nothing is known about them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from moorage.contrib.topology_match.topology import POD, SINGLE_NUMA_NODE, Amoun
 from moorage.framework.nodes import FloatArray, IntArray, Nodes
 
 NOT_REPORTED = -1.0
-_MOST_SETS = 1000
-"""Sets of zones of one size that are looked at: of 12 zones all, of more zones small ones only."""
+_MAX_SETS = 1000
+"""The maximum number of zone sets of one size: all sets of 12 zones, only small sets of more zones."""
 _FACTS = np.dtype(
     [
         ("known", np.bool_),  # whether there is an object
@@ -45,7 +45,7 @@ class ZoneSet(NamedTuple):
 
 
 class ZoneColumns:
-    """One entry per place in every array."""
+    """Arrays with one entry per place."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -60,7 +60,7 @@ class ZoneColumns:
         """Resources by zones by places: long rows are what NumPy is fast with."""
 
     def places(self, nodes: Nodes) -> IntArray:
-        """The place of each node."""
+        """Return the place of each node."""
         found: IntArray = nodes.node_column(
             (self, self._changes),
             lambda view: np.array([self._places.get(name, 0) for name in view.names], dtype=np.int64),
@@ -68,20 +68,20 @@ class ZoneColumns:
         return found
 
     def fact(self, name: str) -> npt.NDArray[Any]:
-        """One of `_FACTS`, by place."""
+        """Return one of `_FACTS`, by place."""
         return self._facts[name]
 
     def facts_of(self, node: str) -> Any:
-        """All of them for one node, to be read and written; None for a node without object."""
+        """Return all facts of one node, to be read and written; None for a node without an object."""
         place = self._places.get(node)
         return self._facts[place] if place is not None else None
 
     def layouts(self) -> list[Layout]:
-        """By number."""
+        """Return the layouts by number."""
         return list(self._layouts)
 
     def put(self, name: str, topology: ZoneTopology, reserved: Amounts) -> None:
-        """What is known of a node now; `reserved` is missing in each of its zones."""
+        """Store the zones of a node; `reserved` is missing in each of its zones."""
         place, zones, manager = self._place(name), topology.zones, topology.manager
         self._widen(zones=len(zones))
         self._available[:, :, place] = NOT_REPORTED
@@ -97,7 +97,7 @@ class ZoneColumns:
         facts["aligned"], facts["by_pod"] = manager.policy == SINGLE_NUMA_NODE, manager.scope == POD
 
     def drop(self, name: str) -> None:
-        """There is no object of this node any more."""
+        """Forget a node that no longer has an object."""
         place = self._places.pop(name)
         self._facts[place] = 0
         self._free.append(place)
@@ -116,11 +116,11 @@ class ZoneColumns:
 
     @property
     def width(self) -> int:
-        """Zones of the node that has the most."""
+        """Return the largest number of zones of any node."""
         return len(self._available[0])
 
     def available(self, resource: str, places: IntArray) -> list[FloatArray]:
-        """Of each zone, `NOT_REPORTED` where it does not know the resource; a copy."""
+        """Return a copy of the available amounts of each zone; `NOT_REPORTED` where it does not report the resource."""
         index = self._resources.get(resource)
         if index is None:
             return [np.full(len(places), NOT_REPORTED) for _ in range(self.width)]
@@ -140,17 +140,17 @@ class ZoneColumns:
 
 
 def remaining(zone: Zone, reserved: Amounts) -> Amounts:
-    """What a zone has beside that."""
+    """Return what is available in a zone after subtracting the reserved amounts."""
     return {name: max(min(amount, LARGEST) - reserved.get(name, 0), 0) for name, amount in zone.available.items()}
 
 
 @lru_cache(maxsize=256)
 def zone_sets(distances: Layout) -> list[ZoneSet]:
-    """The sets of zones of a node, as far as there are not too many of a size: small ones first, and near
-    ones first among them."""
+    """Return the sets of zones of a node, without sizes that have too many: small sets first, and among them those
+    whose zones are near each other."""
     found = []
     for size in range(1, len(distances) + 1):
-        if comb(len(distances), size) > _MOST_SETS:
+        if comb(len(distances), size) > _MAX_SETS:
             break
         sums = {
             zones: sum(distances[one][other] for one in zones for other in zones)

@@ -1,5 +1,5 @@
-"""What a pod asks of the zones of a node: as a whole for kubelets that align pods, and container by container
-for those that align containers."""
+"""The requests of a pod towards the zones of a node: as a whole for kubelets that align pods, and container by
+container for kubelets that align containers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class NumaDemand(NamedTuple):
     """Init containers first."""
 
     def exact(self, resource: str) -> bool:
-        """Whether a zone has to have the amount; otherwise it is enough that it reports the resource."""
+        """Return whether a zone must have the amount; otherwise it only has to report the resource."""
         return self.guaranteed or not is_numa_resource(resource)
 
 
 def demand_of(pod: Pod) -> NumaDemand | None:
-    """None for a pod that has nothing of its own: no requests, and no devices."""
+    """Return the demand; None for a pod without requests and devices."""
     every = (*pod.spec.init_containers, *pod.spec.containers)
     qos = qos_class(pod)
     if qos == BEST_EFFORT and all(is_native_resource(name) for each in every for name in each.resources.requests):
@@ -59,7 +59,7 @@ def demand_of(pod: Pod) -> NumaDemand | None:
 
 
 def _without_sidecars(pod: Pod) -> Pod:
-    """With ordinary init containers in their place: scheduler-plugins does not add what sidecars request."""
+    """Treat sidecars as ordinary init containers, because scheduler-plugins does not add their requests."""
     if not any(each.is_sidecar for each in pod.spec.init_containers):
         return pod
     ordinary = tuple(replace(each, restart_policy=None) for each in pod.spec.init_containers)
@@ -76,25 +76,25 @@ def _sorted(amounts: dict[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def is_numa_resource(name: str) -> bool:
-    """Whether every zone has it; a device may be bound to a zone or not."""
+    """Return whether every zone has the resource; a device may be bound to a zone or not."""
     return name in (CPU, MEMORY) or is_huge_page_resource(name)
 
 
 def is_host_resource(name: str) -> bool:
-    """Whether a node may have it without any zone reporting it."""
+    """Return whether a node may have the resource without any zone reporting it."""
     return name in (EPHEMERAL_STORAGE, "storage") or not is_native_resource(name)
 
 
 def is_exclusive(pod: Pod, reported: set[str]) -> bool:
-    """Whether a container that goes on running has something to itself: whole cpus, memory or a device that a
-    zone reports."""
+    """Return whether a long-running container has exclusive resources: whole cpus, memory or a device that a zone
+    reports."""
     guaranteed = qos_class(pod) == GUARANTEED
     running = (each for each in pod.spec.init_containers if each.is_sidecar)
     return any(exclusive_amounts(each, guaranteed, reported) for each in (*running, *pod.spec.containers))
 
 
 def exclusive_amounts(container: Container, guaranteed: bool, reported: set[str]) -> dict[str, int]:
-    """What a container has to itself."""
+    """Return the exclusive resources of a container."""
     found = {}
     for name, quantity in container.resources.requests.items():
         amount = resource_value(name, quantity)

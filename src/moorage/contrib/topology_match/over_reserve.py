@@ -1,12 +1,13 @@
-"""The over-reserve cache. What a pod requests is missing in every zone of its node from Reserve on, because only the
-kubelet decides which zone it will be. A new object counts when its fingerprint is that of the pods that the
-scheduler knows on the node; then the pods that run are in it, and are missing no longer.
+"""The over-reserve cache. From Reserve on, the requests of a pod are subtracted from every zone of its node, because
+only the kubelet decides which zone it uses. A new object counts if its fingerprint matches the pods that the scheduler
+knows on the node; it then includes the running pods, and their requests are no longer subtracted. Follows
+pkg/noderesourcetopology/cache/overreserve.go of scheduler-plugins.
 
     NodeResourceTopology ─▶ nothing depends on it ──────────────────────────────────▶ counts
-                        └─▶ pods are reserved there, or a foreign pod came
-                              └─▶ every period, if Filter refused the node: same pods? ─▶ counts
+                        └─▶ pods are reserved there, or a foreign pod was bound
+                              └─▶ every period, if Filter rejected the node: same pods? ─▶ counts
 
-A foreign pod is one that another scheduler has bound. Until an object shows what it took, its node is not used."""
+A foreign pod is one that another scheduler has bound. Its node is not used until an object includes it."""
 
 from __future__ import annotations
 
@@ -96,8 +97,7 @@ class OverReserve(TopologyCache):
             self.published(node)  # what was held back until now
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Pods that were bound before a restart, or by another replica, are reserved as long as they have not
-        started."""
+        """Reserve pods that were bound before a restart, or by another replica, until they have started."""
         if new is None or new.is_terminal:
             self.unreserve(new or old)  # type: ignore[arg-type]
         elif new.is_assigned:
@@ -141,7 +141,7 @@ class OverReserve(TopologyCache):
                 self.late.setdefault(name, handle.clock.now())
 
     def _agrees(self, topology: ZoneTopology, pods: Iterable[Pod]) -> bool:
-        """Whether an object was published with these pods."""
+        """Return whether an object was published with these pods."""
         published, exclusive = published_fingerprint(topology, self._args.resync_method)
         counted = (pod for pod in pods if not exclusive or is_exclusive(pod, topology.resources))
         return bool(published) and published == fingerprint(counted)
@@ -177,5 +177,5 @@ class OverReserve(TopologyCache):
 
 
 def has_started(pod: Pod) -> bool:
-    """Whether the kubelet has given it what it asks for."""
+    """Return whether the kubelet has assigned the pod's resources."""
     return pod.status.phase not in ("", "Pending")

@@ -1,9 +1,9 @@
-"""What a publisher writes into the attributes of a NodeResourceTopology.
+"""Read what a publisher writes into the attributes of a NodeResourceTopology.
 
-Fingerprints of the pods of a node follow the podfingerprint package of scheduler-plugins: a publisher adds
-the fingerprint of the pods whose resources are counted in the object. Which zone a container runs in
-follows the numaplacement package: containers are sorted by the hash of their name, and each zone but the
-busiest one lists the places of its containers in that order."""
+Fingerprints of the pods of a node follow the podfingerprint package of scheduler-plugins: a publisher adds the
+fingerprint of the pods whose resources the object includes. The zones of containers follow the numaplacement package:
+containers are sorted by the hash of their name, and each zone but the busiest one lists the positions of its containers
+in that order."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _P4, _P5 = 9650029242287828579, 2870177450012600261
 
 
 def fingerprint(pods: Iterable[Pod | Unstructured]) -> str:
-    """Of a set of pods, whatever their order."""
+    """Return the fingerprint of a set of pods, independent of their order."""
     hashes = sorted(_pod_hash(pod.namespace, pod.name) for pod in pods)
     return f"{FINGERPRINT_PREFIX}{xxhash64(b''.join(struct.pack('<Q', each) for each in hashes)):016x}"
 
 
 def published_fingerprint(topology: ZoneTopology, method: str) -> tuple[str, bool]:
-    """The fingerprint in an object, and whether only pods with exclusive resources are in it. Empty where
-    there is none."""
+    """Return the fingerprint of an object, and whether it covers only pods with exclusive resources. Empty if there is
+    none."""
     if text := topology.attributes.get(ATTRIBUTE, ""):
         detected = method == AUTODETECT and topology.attributes.get(METHOD) == WITH_EXCLUSIVE_RESOURCES
         return text, method == ONLY_EXCLUSIVE or detected
@@ -51,7 +51,7 @@ def _pod_hash(namespace: str, name: str) -> int:
 
 
 def xxhash64(data: bytes, seed: int = 0) -> int:
-    """XXH64; too short a text for a dependency."""
+    """Compute XXH64, which is too short to add a dependency for."""
     size, start = len(data), 0
     if size >= 32:
         lanes = [(seed + _P1 + _P2) & _MASK, (seed + _P2) & _MASK, seed, (seed - _P1) & _MASK]
@@ -101,7 +101,8 @@ Placement = Mapping[tuple[str, str, str], int]
 
 
 def placement(topology: ZoneTopology, pods: Iterable[Pod]) -> Placement:
-    """Nothing where the object does not say so, or speaks of other containers than those of these pods."""
+    """Return the zone of each container; empty if the object lacks this, or lists other containers than those of these
+    pods."""
     metadata = topology.attributes.get(METADATA, "")
     fields = dict(pair.partition("=")[::2] for pair in metadata.removeprefix(PREFIX).split("::"))
     hashed = {
@@ -123,7 +124,7 @@ def placement(topology: ZoneTopology, pods: Iterable[Pod]) -> Placement:
 
 
 def release(topology: ZoneTopology, victims: Iterable[Pod], where: Placement) -> ZoneTopology:
-    """The zones without what these pods have to themselves, as far as it is known where that is."""
+    """Return the zones without the exclusive resources of these pods, where their zones are known."""
     more: dict[int, dict[str, int]] = {}
     for pod in victims:
         for container, amounts in pinned(pod, topology.resources):
@@ -135,7 +136,7 @@ def release(topology: ZoneTopology, victims: Iterable[Pod], where: Placement) ->
 
 
 def _sums(zone: Zone, freed: Amounts) -> Amounts:
-    """No zone can have more than it had at first."""
+    """Add the amounts; no zone can have more than its capacity."""
     return {
         name: min(amount + freed.get(name, 0), max(zone.allocatable.get(name, 0), amount))
         for name, amount in zone.available.items()
@@ -143,7 +144,7 @@ def _sums(zone: Zone, freed: Amounts) -> Amounts:
 
 
 def pinned(pod: Pod, reported: set[str]) -> Iterator[tuple[Container, Amounts]]:
-    """The containers of a pod that have something to themselves."""
+    """Return the containers of a pod that have exclusive resources."""
     guaranteed = qos_class(pod) == GUARANTEED
     sidecars = (each for each in pod.spec.init_containers if each.is_sidecar)
     for container in (*sidecars, *pod.spec.containers):
@@ -152,7 +153,7 @@ def pinned(pod: Pod, reported: set[str]) -> Iterator[tuple[Container, Amounts]]:
 
 
 def offsets(text: str) -> list[int]:
-    """Rising numbers, written as differences."""
+    """Decode rising numbers that are written as differences."""
     found, total, higher, digits = [], 0, 0, 0
     for letter in text:
         digit = _DIGITS.get(letter, 0)

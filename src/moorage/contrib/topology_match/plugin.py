@@ -1,5 +1,6 @@
-"""The plugin. It is asked about every pod: what nodes have available changes with every object that is published and
-every pod that is reserved, and looking at all nodes in arrays is cheaper than starting every other plugin anew."""
+"""The extension points of NodeResourceTopologyMatch. The plugin runs for every pod without reuse: available resources
+change with every published object and every reserved pod, and processing all nodes in arrays is cheaper than asking
+every other plugin again."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class NodeResourceTopologyMatch(
         self._weights = {each.name: max(each.weight, 1) for each in args.scoring_strategy.resources}
 
     async def run(self) -> None:
-        """Compares what is published with the pods of nodes, and says what is missing."""
+        """Compare published objects with the pods of nodes, and report missing objects."""
         if not self.handle.lister(NODE_RESOURCE_TOPOLOGIES).known:
             raise MoorageError(
                 "NodeResourceTopologyMatch: the API server does not serve "
@@ -128,7 +129,7 @@ class NodeResourceTopologyMatch(
     def _misaligned(
         self, demand: NumaDemand, nodes: Nodes, victims: Victims
     ) -> Iterator[tuple[IntArray, Misaligned, Stock]]:
-        """Rows, those of them that have no zone for a request, and what zones have at that moment."""
+        """Yield rows, those of them without a zone for a request, and the available amounts at that moment."""
         columns = self.cache.columns
         places = columns.places(nodes)
         judged = columns.fact("aligned")[places] & ~columns.fact("invalid")[places]
@@ -151,7 +152,7 @@ class NodeResourceTopologyMatch(
     def _by_scope(
         self, demand: NumaDemand, places: IntArray, judged: BoolArray
     ) -> Iterator[tuple[IntArray, Sequence[ZoneRequest]]]:
-        """Rows, and what is aligned there."""
+        """Yield rows and the requests that are aligned there."""
         by_pod = self.cache.columns.fact("by_pod")[places]
         for mask, requests in ((judged & by_pod, (demand.pod,)), (judged & ~by_pod, demand.containers)):
             rows = np.flatnonzero(mask)
@@ -163,7 +164,7 @@ class NodeResourceTopologyMatch(
         return {name: self.cache.columns.available(name, places) for name in sorted(names)}
 
     def _release(self, stock: Stock, rows: IntArray, nodes: Nodes, name: str, victims: Mapping[str, Pod]) -> None:
-        """What a node would have without these pods."""
+        """Return the zones of a node without these pods."""
         found = np.flatnonzero(nodes.named(name)[rows])
         if not len(found) or not victims:
             return
@@ -210,7 +211,7 @@ class NodeResourceTopologyMatch(
         ]
 
     def _fits(self, pod: Pod, node_name: str) -> QueueingHint:
-        """Whether the plugin would let the pod onto this node now."""
+        """Return whether the plugin would admit the pod to this node now."""
         node, demand = self.handle.node(node_name), demand_of(pod)
         if node is None or demand is None:
             return QueueingHint.SKIP
@@ -225,7 +226,7 @@ class NodeResourceTopologyMatch(
 
 
 def asked(state: CycleState, pod: Pod) -> NumaDemand | None:
-    """As PreFilter found it, where a profile has the plugin there."""
+    """Return the demand that PreFilter found, if the profile enables it there."""
     demand: NumaDemand | None = state.read(STATE, None)
     return demand or demand_of(pod)
 

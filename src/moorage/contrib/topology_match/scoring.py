@@ -1,11 +1,11 @@
-"""Scores of the strategies.
+"""The scores of the strategies.
 
-LeastAllocated, MostAllocated and BalancedAllocation: each zone of a node gets points for a request, and the
-lowest points above 0 are those of the node.
+LeastAllocated, MostAllocated and BalancedAllocation: each zone of a node is scored for a request, and the node gets the
+lowest score above 0.
 
-LeastNUMANodes: the fewer zones a request needs, the better, and better still if they are as near to each
-other as zones of the node can be. Nodes whose zones have equal distances share the order in which sets of
-zones are tried, and each set is tried for all of them at once."""
+LeastNUMANodes: the fewer zones a request needs, the better, and better still if they are as near to each other as
+possible on that node. Nodes whose zones have equal distances share the order in which sets of zones are tried, and each
+set is tried for all of them at once. Follows pkg/noderesourcetopology/{score,least_numa}.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Strategy = Callable[[ZoneRequest, Zone, Weights], FloatArray]
 def node_scores(
     strategy: Strategy, requests: Sequence[ZoneRequest], stock: Stock, zones: IntArray, weights: Weights
 ) -> FloatArray:
-    """The mean of what the requests get. One that names nothing has nothing to align. `zones` is how many a
-    node has."""
+    """Return the mean score of the requests. An empty request has nothing to align. `zones` is the number of zones of a
+    node."""
     asking = [request for request in requests if request.amounts]
     total = np.zeros(len(zones))
     for request in asking:
@@ -60,7 +60,7 @@ def most_allocated(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatA
 def _weighted(
     request: ZoneRequest, zone: Zone, weights: Weights, share: Callable[[float, FloatArray], FloatArray]
 ) -> FloatArray:
-    """The weighted mean; nothing for a resource of which there is too little, or none."""
+    """Return the weighted mean; 0 for a resource that is missing or insufficient."""
     total, sum_of_weights = np.zeros(len(zone[request.amounts[0][0]])), 0
     for name, amount in request.amounts:
         available, weight = zone[name], weights.get(name, 1)
@@ -74,7 +74,7 @@ def _weighted(
 
 
 def balanced_allocation(request: ZoneRequest, zone: Zone, weights: Weights) -> FloatArray:
-    """1 less the variance of the shares that are used; weights have no part in it. A single share varies by nothing."""
+    """Return 1 minus the variance of the used shares, without weights. A single share has no variance."""
     shares = []
     for name, amount in request.amounts:
         have = units(name, zone[name])
@@ -87,7 +87,7 @@ def balanced_allocation(request: ZoneRequest, zone: Zone, weights: Weights) -> F
 
 
 def units(name: str, amount: FloatArray | int) -> FloatArray:
-    """In whole units, rounded up; of cpu these are cores."""
+    """Return whole units, rounded up; for cpu these are cores."""
     rounded: FloatArray = np.ceil(np.asarray(amount) / 1000) if name == CPU else np.asarray(amount)
     return rounded
 
@@ -116,7 +116,7 @@ def least_numa_scores(
 
 
 def _scores(sets: Sequence[ZoneSet], requests: Sequence[ZoneRequest], stock: Stock, step: IntArray) -> IntArray:
-    """For nodes of one layout. What a request gets is missing for the next one."""
+    """Score nodes of one layout. The resources of a request are missing for the next one."""
     most = np.zeros(len(step), dtype=np.int64)
     near, fits = np.ones((2, len(step)), dtype=np.bool_)
     for number, request in enumerate(requests, 1):
@@ -145,7 +145,7 @@ def _scores(sets: Sequence[ZoneSet], requests: Sequence[ZoneRequest], stock: Sto
 def _fits(
     request: ZoneRequest, stock: Stock, bound: dict[str, BoolArray], zones: tuple[int, ...], rows: IntArray
 ) -> BoolArray:
-    """Which of these nodes have what is asked for in these zones. Each zone has to report all of it."""
+    """Return which of these nodes have the requested amounts in these zones. Each zone must report all resources."""
     fits = np.ones(len(rows), dtype=np.bool_)
     for name, amount in request.amounts:
         available = [stock[name][zone][rows] for zone in zones]
@@ -157,7 +157,7 @@ def _fits(
 
 
 def _take(available: Sequence[FloatArray], rows: IntArray, zones: tuple[int, ...], amount: int) -> None:
-    """Out of the first zones of a set, as much as is there."""
+    """Take as much as available out of the first zones of a set."""
     missing = np.full(len(rows), float(amount))
     for zone in zones:
         taken = np.minimum(np.maximum(available[zone][rows], 0), missing)

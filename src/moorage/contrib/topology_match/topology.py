@@ -1,6 +1,6 @@
-"""One NodeResourceTopology object: the zones of a node with what is available there, and how its kubelet
-aligns containers. A field that cannot be read counts as absent, as in scheduler-plugins. The definition of
-the kind is equivalent to that of the project, so either serves."""
+"""One NodeResourceTopology object: the zones of a node with their available resources, and how its kubelet aligns
+containers. As in scheduler-plugins, an invalid field counts as absent. The definition of the kind is equivalent to the
+upstream one, so either works. Settings follow pkg/noderesourcetopology/nodeconfig/topologymanager.go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SINGLE_NUMA_NODE = "single-numa-node"
 POLICIES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
 CONTAINER, POD = "container", "pod"
 SCOPES = (CONTAINER, POD)
-POLICY, SCOPE, MOST = "topologyManagerPolicy", "topologyManagerScope", "topologyManagerMaxNUMANodes"
+POLICY, SCOPE, MAX_ZONES = "topologyManagerPolicy", "topologyManagerScope", "topologyManagerMaxNUMANodes"
 """Attributes of an object."""
 _LIMIT = 1024
 """Of `topologyManagerMaxNUMANodes`."""
@@ -34,7 +34,7 @@ Amounts = Mapping[str, int]
 
 
 class TopologyManager(NamedTuple):
-    """Settings of the kubelet."""
+    """Settings of the kubelet's topology manager."""
 
     policy: str = "none"
     scope: str = CONTAINER
@@ -60,7 +60,7 @@ class ZoneTopology(NamedTuple):
 
     @property
     def resources(self) -> set[str]:
-        """Those that a zone reports."""
+        """Return the resources that a zone reports."""
         return {name for zone in self.zones for name in zone.available}
 
 
@@ -97,7 +97,7 @@ def _amounts(listed: Iterable[Mapping[str, Any]], field: str) -> Amounts:
 
 
 def _manager(obj: Unstructured) -> TopologyManager:
-    """The deprecated field first; attributes win."""
+    """Read the deprecated field first; attributes override it."""
     manager = TopologyManager()
     old = _OLD_POLICY.fullmatch((obj.get("topologyPolicies") or ("",))[0])
     if old:
@@ -107,13 +107,13 @@ def _manager(obj: Unstructured) -> TopologyManager:
             manager = manager._replace(policy=value)
         elif name == SCOPE and value in SCOPES:
             manager = manager._replace(scope=value)
-        elif name == MOST and value.isascii() and value.isdigit() and int(value) > 1:
+        elif name == MAX_ZONES and value.isascii() and value.isdigit() and int(value) > 1:
             manager = manager._replace(max_numa_nodes=min(int(value), _LIMIT))
     return manager
 
 
 def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
-    """Of an object or of a zone; the first of a name counts."""
+    """Return the attributes of an object or a zone; the first one of a name counts."""
     return dict(reversed([*_pairs(holder)]))
 
 

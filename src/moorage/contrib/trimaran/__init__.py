@@ -1,8 +1,7 @@
-"""Trimaran: scores by measured load, as in scheduler-plugins: TargetLoadPacking, LoadVariationRiskBalancing,
-LowRiskOverCommitment and Peaks.
+"""Trimaran: score nodes by measured load. TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and
+Peaks follow pkg/trimaran of scheduler-plugins (KEP-61).
 
-    plugin         what the four have in common: arguments, averages and deviations
-    amounts        what pods request and may use at most
+    plugin         the base of the four: arguments, averages and deviations
+    amounts        requests and limits of pods
     recent_pods    pods that are too new to be measured
-    beta           the beta distribution
 """

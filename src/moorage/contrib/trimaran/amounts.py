@@ -1,5 +1,5 @@
-"""What pods request and may use at most of cpu and memory, as the Trimaran plugins reckon it: the larger of
-all containers together and each init container, plus overhead."""
+"""Requests and limits of cpu and memory as the Trimaran plugins compute them: the larger of all containers together and
+each init container, plus overhead. Follows pkg/trimaran/resourcestats.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal["requests", "limits"]
 
 
 def effective(pod: Pod, resource: str, kind: Kind = "requests") -> int:
-    """In the units of `allocatable`."""
+    """Return the amounts in the units of `allocatable`."""
 
     def of(container: Container) -> int:
         return amount(getattr(container.resources, kind), resource)
@@ -28,7 +28,7 @@ def amount(amounts: ResourceList, resource: str) -> int:
 
 
 class PodAmounts(NamedTuple):
-    """Limits are never below requests."""
+    """Requests and limits; limits are never below requests."""
 
     cpu_request: int
     cpu_limit: int
@@ -43,7 +43,7 @@ class PodAmounts(NamedTuple):
 
 
 class KnownAmounts:
-    """The amounts of all pods, computed when they appear. `pod_changed` is for `handle.on_change`."""
+    """The amounts of all pods, computed when they appear. Register `pod_changed` with `handle.on_change`."""
 
     def __init__(self) -> None:
         self._known: dict[str, PodAmounts] = {}

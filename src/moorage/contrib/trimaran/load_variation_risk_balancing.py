@@ -1,4 +1,5 @@
-"""LoadVariationRiskBalancing: avoids nodes that are loaded, or whose load varies much."""
+"""LoadVariationRiskBalancing: avoid nodes with a high or a highly variable load. Follows
+pkg/trimaran/loadvariationriskbalancing/analysis.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from moorage.framework.status import MAX_NODE_SCORE
 
 
 class LoadVariationRiskBalancingArgs(TrimaranArgs):
-    """How much the deviation counts; negative values stand for the default."""
+    """The weight of the deviation; negative values mean the default."""
 
     safe_variance_margin: float = 1.0
     """The deviation is multiplied by this."""
@@ -45,7 +46,7 @@ class LoadVariationRiskBalancing(TrimaranPlugin):
         out[:] = rounded(np.fmin(cpu, memory))  # the known one, where only one is
 
     def _points(self, pod: Pod, nodes: Nodes, resource: str) -> FloatArray:
-        """100 less the risk; NaN where the load is not known."""
+        """Return 100 minus the risk; NaN if the load is unknown."""
         size = nodes.floats("allocatable", resource)
         used = self.average(resource).of(nodes).clip(0, 100) * size / 100 + effective(pod, resource)
         mean = np.divide(used, size, out=used * np.nan, where=size > 0).clip(0, 1)

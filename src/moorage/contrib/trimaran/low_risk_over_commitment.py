@@ -1,5 +1,5 @@
-"""LowRiskOverCommitment: avoids nodes where pods may use more than there is, by their limits and by what was
-measured."""
+"""LowRiskOverCommitment: avoid nodes where pods may use more than the node has, by their limits and by measured load.
+Follows pkg/trimaran/lowriskovercommitment/{lowriskovercommitment,beta}.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log_gamma = np.frompyfunc(math.lgamma, 1, 1)
 
 
 def distributions(x: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    """The probability that a variable is at most `x`, 0 to 1; `alpha` and `beta` are above 0."""
+    """Return the probability that a variable is at most `x`, 0 to 1; `alpha` and `beta` are above 0."""
     turned = x > (alpha + 1) / (alpha + beta + 2)  # the fraction converges fast on one side of the mean
     a, b, z = np.where(turned, beta, alpha), np.where(turned, alpha, beta), np.where(turned, 1 - x, x)
     inside = z > 0
@@ -47,7 +47,7 @@ def distributions(x: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatAr
 
 
 def distribution(x: float, alpha: float, beta: float) -> float:
-    """`distributions` for one: many times faster than an array of one entry."""
+    """Return `distributions` for one value: many times faster than an array of one entry."""
     turned = x > (alpha + 1) / (alpha + beta + 2)
     a, b, z = (beta, alpha, 1 - x) if turned else (alpha, beta, x)
     share = 0.0
@@ -59,7 +59,7 @@ def distribution(x: float, alpha: float, beta: float) -> float:
 
 
 def _fraction(x: T, a: T, b: T, nonzero: Callable[[T], T], is_near_one: Callable[[T], bool]) -> T:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Compute the continued fraction of the incomplete beta function with Lentz's method."""
     c, d = x * 0 + 1, 1 / nonzero(1 - (a + b) * x / (a + 1))
     result = d
     for m in range(1, _STEPS):
@@ -92,16 +92,16 @@ def _is_near_one(value: float) -> bool:
 
 
 DEFAULT_WINDOW, DEFAULT_WEIGHT = 5, 0.5
-MOST_VARIANCE = 0.99
+MAX_VARIANCE = 0.99
 """Of the largest variance that a beta distribution of some mean can have."""
 
 SUMS = np.dtype([(name, np.float64) for name in PodAmounts._fields])
-LEAST_DEVIATION = 0.002
+MIN_DEVIATION = 0.002
 """Of a share; less counts as none: usage is then as good as certain."""
 
 
 class LowRiskOverCommitmentArgs(TrimaranArgs):
-    """How the two risks are joined. Values that make no sense stand for the default, as in the Go plugin."""
+    """How the two risks are combined. As in the Go plugin, invalid values mean the default."""
 
     smoothing_window_size: Int64 = DEFAULT_WINDOW
     """The samples that a measured value is an average of."""
@@ -152,7 +152,7 @@ class LowRiskOverCommitment(TrimaranPlugin):
         return risk
 
     def _sum(self, nodes: Nodes, resource: str, kind: str) -> FloatArray:
-        """Of the requests or limits of the pods on each node."""
+        """Return the sum of the requests or limits of the pods on each node."""
         sums = nodes.row_column((self, "sums"), self._sums, self._sums_on)
         column: FloatArray = sums[f"{resource}_{kind}"]
         return column
@@ -165,22 +165,22 @@ class LowRiskOverCommitment(TrimaranPlugin):
         return tuple(map(float, map(sum, zip(*amounts, strict=True)))) if amounts else (0.0,) * 4
 
     def _risks_by_load(self, nodes: Nodes, resource: str) -> FloatArray:
-        """The probability that more is used than the present pods request; 0 where the load is not known."""
+        """Return the probability that usage exceeds the requests of the current pods; 0 if the load is unknown."""
         size = np.maximum(nodes.floats("allocatable", resource), 1)
         mean = self.average(resource).of(nodes).clip(0, 100) / 100
         spread = self.deviation(resource).of(nodes).clip(0, 100) / 100 * self._smoothing
-        spread = np.minimum(spread, np.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        spread = np.minimum(spread, np.sqrt(MAX_VARIANCE * mean * (1 - mean)))
         requests, limits = self._sum(nodes, resource, "request"), self._sum(nodes, resource, "limit")
         return np.nan_to_num(1 - within_all(np.minimum(requests / size, 1), limits / size, mean, spread))
 
     def _risk_by_load(self, node: NodeView, resource: str) -> float:
-        """`_risks_by_load` for one node."""
+        """Return `_risks_by_load` for one node."""
         size = max(node.allocatable.get(resource, 0), 1)
         mean = min(max(self.average(resource).at(node.name), 0), 100) / 100
         if mean != mean:
             return 0.0
         spread = min(max(self.deviation(resource).at(node.name), 0), 100) / 100 * self._smoothing
-        spread = min(spread, math.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        spread = min(spread, math.sqrt(MAX_VARIANCE * mean * (1 - mean)))
         sums = dict(zip(PodAmounts._fields, self._sums_on(node), strict=True))
         requests, limits = sums[f"{resource}_request"] / size, sums[f"{resource}_limit"] / size
         return 1 - within(min(requests, 1), limits, mean, spread)
@@ -193,9 +193,9 @@ class LowRiskOverCommitment(TrimaranPlugin):
 
 
 def within_all(requested: FloatArray, limited: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """The probability that usage is within what is requested, given that it is within the limits; all are
-    shares of the node. NaN where the mean is."""
-    fits = spread >= LEAST_DEVIATION
+    """Return the probability that usage is within the requests, given that it is within the limits; all are shares of
+    the node. NaN if the mean is NaN."""
+    fits = spread >= MIN_DEVIATION
     temper = np.where(fits, mean * (1 - mean) / np.where(fits, spread**2, 1) - 1, 1)
     alpha, other = np.where(fits, mean * temper, 1), np.where(fits, (1 - mean) * temper, 1)
     shares = np.concatenate((requested, np.minimum(limited, 1)))
@@ -206,10 +206,10 @@ def within_all(requested: FloatArray, limited: FloatArray, mean: FloatArray, spr
 
 
 def within(requested: float, limited: float, mean: float, spread: float) -> float:
-    """`within_all` for one node."""
+    """Return `within_all` for one node."""
     if limited == 0:
         return 1.0
-    if spread < LEAST_DEVIATION:
+    if spread < MIN_DEVIATION:
         return float(mean <= requested)
     temper = mean * (1 - mean) / spread**2 - 1
     alpha, other = mean * temper, (1 - mean) * temper

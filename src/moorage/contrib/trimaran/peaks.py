@@ -1,4 +1,5 @@
-"""Peaks: prefers the node whose power grows least, by a model of each node's power over its usage."""
+"""Peaks: prefer the node whose power grows least, by a model of each node's power over its usage. Follows
+pkg/trimaran/peaks/peaks.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class PowerModel(Record):
 
 
 class PeaksArgs(TrimaranArgs):
-    """The models by node."""
+    """The power models by node."""
 
     node_power_model: dict[str, PowerModel] = {}
     """Empty: they are in the JSON file that the environment variable NODE_POWER_MODEL names."""
@@ -61,7 +62,7 @@ class Peaks(TrimaranPlugin):
         self._models = args.node_power_model or read_models(os.environ[ENVIRONMENT])
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
-        """The increase of power; 0 where it does not count."""
+        """Write the increase of power; 0 where it does not count."""
         used, later, counts = self._usage(pod, nodes)
         factor, exponent = self._model(nodes, "k1"), self._model(nodes, "k2")
         with np.errstate(over="ignore", invalid="ignore"):
@@ -70,7 +71,8 @@ class Peaks(TrimaranPlugin):
         out[:] = np.clip(np.nan_to_num(increase) * SCALE, -LARGEST, LARGEST)
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
-        """The least increase is best. Nodes that would be full, and those without metrics, are worst."""
+        """Give the least increase the highest score. Nodes that would be full, and nodes without metrics, score
+        lowest."""
         _, _, counts = self._usage(pod, nodes)
         known = scores[counts].astype(np.float64)
         normalized = np.zeros_like(scores)
@@ -82,7 +84,7 @@ class Peaks(TrimaranPlugin):
         return normalized
 
     def _usage(self, pod: Pod, nodes: Nodes) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Percent in use, percent with the pod, and where that is known and not more than there is."""
+        """Return percent in use, percent with the pod, and where the latter is known and at most 100."""
         used, size = self.average(CPU).of(nodes), capacity(nodes, CPU)
         total = 100 * (used / 100 * size + requested(pod))
         later = np.divide(total, size, out=total * 0, where=size > 0)
@@ -105,11 +107,11 @@ class Peaks(TrimaranPlugin):
 
 
 def requested(pod: Pod) -> int:
-    """Milli-cpu; overhead counts only beside a request."""
+    """Return milli-cpu; overhead counts only beside a request."""
     whole = effective(pod, CPU)
     return whole if whole > amount(pod.spec.overhead, CPU) else 0
 
 
 def read_models(file: str) -> dict[str, PowerModel]:
-    """The models of a JSON file: node → k0, k1, k2."""
+    """Return the models of a JSON file: node → k0, k1, k2."""
     return msgspec.json.decode(Path(file).read_bytes(), type=dict[str, PowerModel])

@@ -1,4 +1,4 @@
-"""What the plugins of this package have in common: where load comes from, as averages and deviations."""
+"""The base of the Trimaran plugins: the source of load values, averages and deviations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_AGE = 300.0
 
 
 class TrimaranArgs(PluginArgs):
-    """The address of a load-watcher, or the source to be read in its place."""
+    """The address of a load-watcher, or another metric provider."""
 
     metric_provider: MetricProvider = MetricProvider()
     watcher_address: str = ""
@@ -47,7 +47,7 @@ class TrimaranArgs(PluginArgs):
 
 
 class TrimaranPlugin(WholeTableScorePlugin, ReusablePlugin):
-    """Scores nodes; those without metrics 0."""
+    """Scores nodes by load; nodes without metrics score 0."""
 
     needs = NEEDS
 
@@ -62,11 +62,11 @@ class TrimaranPlugin(WholeTableScorePlugin, ReusablePlugin):
         await self.usage.run(self.handle, nullcontext)
 
     def average(self, resource: str) -> Values:
-        """Percent of capacity; NaN where it is not known, or too old."""
+        """Return the average in percent of capacity; NaN if it is unknown or too old."""
         return self._fresh(resource, AVERAGE)
 
     def deviation(self, resource: str) -> Values:
-        """The standard deviation of what `average` is the average of."""
+        """Return the standard deviation that belongs to `average`."""
         return self._fresh(resource, DEVIATION)
 
     def _fresh(self, resource: str, function: str) -> Values:
@@ -82,13 +82,14 @@ class TrimaranPlugin(WholeTableScorePlugin, ReusablePlugin):
         return found
 
     def _statistic(self, resource: str, function: str) -> Values:
-        """What a source that knows deviations says is taken as it is; that of others is averaged here."""
+        """Return the values of a source that reports deviations as they are; compute them over a window for other
+        sources."""
         if self.usage.has(deviation(resource)):
             return self.usage.percent(deviation(resource) if function == DEVIATION else resource, LATEST)
         return self.usage.percent(resource, Window(function=function, seconds=SECONDS))
 
 
 def rounded(scores: FloatArray) -> FloatArray:
-    """Half up; 0 where nothing is known."""
+    """Round half up; 0 if unknown."""
     whole: FloatArray = np.floor(np.nan_to_num(scores) + 0.5)
     return whole

@@ -1,5 +1,5 @@
-"""Pods that came to a node so lately that its measured load does not contain them, with what they are
-expected to use."""
+"""Pods that were assigned too recently to be part of the measured load, with their expected usage. Follows
+pkg/trimaran/handler.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.api.times import parse_time
 
-LONGEST = 900.0
+MAX_AGE_SECONDS = 900.0
 """Seconds after which a pod is not recent, however late measurements are."""
 
 
 class RecentPods:
-    """By node. `pod_changed` is for `handle.on_change`, `add` and `remove` for Reserve and Unreserve: a pod
-    counts from the moment that it is placed."""
+    """Recent pods by node. Register `pod_changed` with `handle.on_change`; Reserve and Unreserve call `add` and
+    `remove`, so a pod counts from the moment that it is placed."""
 
     def __init__(self, expect: Callable[[Pod], int], now: Callable[[], float]) -> None:
         self._expect = expect
         self._now = now
         self._by_node: dict[str, dict[str, tuple[float, int]]] = {}
         """Node → UID → when it came, and what it is expected to use."""
-        self._since = now() - LONGEST
+        self._since = now() - MAX_AGE_SECONDS
 
     def pod_changed(self, old: Any, new: Any) -> None:
-        """Of a pod that has its node already when it appears, the condition PodScheduled says since when."""
+        """Update the pod. For a pod that already has a node when it appears, the condition PodScheduled gives the
+        time."""
         if new is None or new.is_terminal:
             self.remove(new or old)
         elif new.is_assigned:
@@ -44,7 +45,7 @@ class RecentPods:
             self._by_node.pop(name, None)
 
     def forget(self, moment: float) -> None:
-        """Pods that came no later are measured by now."""
+        """Forget pods that were assigned no later than this; the measurement includes them."""
         self._since = moment
         for name, pods in list(self._by_node.items()):
             for uid in [uid for uid, (since, _) in pods.items() if since <= moment]:
@@ -53,17 +54,17 @@ class RecentPods:
                 del self._by_node[name]
 
     def __contains__(self, node: str) -> bool:
-        """Whether a node has any."""
+        """Return whether a node has recent pods."""
         return node in self._by_node
 
     def expected(self, node: str, moment: float) -> int:
-        """What the pods use that came later."""
+        """Return the expected usage of pods that were assigned later."""
         pods = self._by_node.get(node)
         return sum(used for since, used in pods.values() if since > moment) if pods else 0
 
 
 def scheduled_at(pod: Pod) -> float:
-    """Unix seconds; long ago where the pod does not say."""
+    """Return Unix seconds; long ago if the pod does not state it."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "True":
             return parse_time(condition.last_transition_time) or 0.0

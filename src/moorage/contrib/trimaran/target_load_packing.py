@@ -1,4 +1,5 @@
-"""TargetLoadPacking: fills nodes up to a target of measured cpu usage, and prefers emptier ones above it."""
+"""TargetLoadPacking: fill nodes up to a target of measured cpu usage, and prefer emptier nodes above it. Follows
+pkg/trimaran/targetloadpacking/targetloadpacking.go of scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ DEFAULT_TARGET = 40
 
 
 class TargetLoadPackingArgs(TrimaranArgs):
-    """The target, and what containers are expected to use."""
+    """The target utilization, and the expected usage of containers."""
 
     default_requests: ResourceList = msgspec.field(default_factory=lambda: {CPU: "1000m"})
     """Of a container without request and limit."""
@@ -92,7 +93,7 @@ class TargetLoadPacking(TrimaranPlugin, ReservePlugin):
         self._recent.remove(pod, node_name)
 
     def expected(self, pod: Pod) -> int:
-        """Milli-cpu that a pod is expected to use."""
+        """Return the milli-cpu that a pod is expected to use."""
         return sum(map(self._of_container, pod.spec.containers)) + amount(pod.spec.overhead, CPU)
 
     def _of_container(self, container: Container) -> int:

@@ -1,5 +1,5 @@
-"""Which terms keep a pod off a node, and the pods behind them. Filtering adds up the terms of a topology key;
-here each is looked at by itself."""
+"""Explain which affinity terms keep a pod off a node, and which pods cause that. Filtering adds up all terms of a
+topology key; this module checks each term separately."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ALL = "all pods"
 
 
 def explain_node(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView) -> Iterator[Detail]:
-    """Affinity, anti-affinity, and the anti-affinity of others, as far as the node fails. `held` are the
-    terms of running pods that mean the pod."""
+    """Return the affinity, anti-affinity and existing pods' anti-affinity terms that the node fails. `held` are the
+    terms of running pods that select the pod."""
     if state.terms and not has_company(state, node):
         yield from _lonely(state, pod, node)
     yield from _away(state, pod, node)
@@ -32,8 +32,8 @@ def explain_node(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node:
 
 
 def proposals(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView) -> Iterator[Proposal]:
-    """Propose to drop the pod's own terms if they fail, and to delete a pod if it alone is in the way. The
-    terms of running pods are not the pod's to change."""
+    """Propose to drop the pod's own terms if they fail, and to delete a pod if it is the only obstacle. The terms of
+    running pods are not proposed for change."""
     if state.terms and not has_company(state, node):
         yield _dropped("pod_affinity", "pod affinity")
     elif meets(state.away, node):
@@ -95,13 +95,13 @@ def _hostile(found: HeldTerm, handle: Handle, node: NodeView) -> Iterator[Detail
 
 
 def _pods(handle: Handle, rows: Bins) -> Iterator[Pod]:
-    """The pods on some rows; callers stop after a few."""
+    """Yield the pods on the given rows; callers stop after a few."""
     columns = handle.nodes.columns
     return (pod for row in rows for pod in columns.view(int(row)).pods)
 
 
 def _text(selected: PodSelector, pod: Pod) -> str:
-    """The selector, and the namespaces unless they are the pod's own."""
+    """Return the selector as text, with the namespaces unless they are the pod's own."""
     text = str(selected.selector) or ALL
     if selected.namespaces is None:
         return f"{text} in all namespaces"

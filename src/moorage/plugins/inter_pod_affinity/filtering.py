@@ -1,9 +1,11 @@
-"""Filtering: three tables of pods per domain, and what they forbid.
+"""Filter by required affinity and anti-affinity, with three tables of pod counts per domain.
+
+Follows pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
 
 - near: pods that match all of the pod's required affinity terms. A node needs one in its domain of every
-  term; where there is none in any domain, a pod that matches its own terms may be the first.
+  term; if no domain has one, a pod that matches its own terms may be the first.
 - away: pods that match one of the pod's required anti-affinity terms. A node must have none.
-- hostile: holders of required anti-affinity terms that mean the pod. A node must have none.
+- hostile: pods whose required anti-affinity terms select the pod. A node must have none.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Tables = dict[str, DomainCounts]
 
 
 class AffinityState:
-    """What PreFilter leaves for Filter, AddPod and RemovePod."""
+    """The result of PreFilter, used by Filter, AddPod and RemovePod."""
 
     __slots__ = ("anti_terms", "away", "handle", "hostile", "namespace_labels", "near", "self_match", "terms")
 
@@ -69,7 +71,7 @@ class AffinityState:
         return other
 
     def count(self, held: Iterable[HeldTerm]) -> None:
-        """Fill the tables from the counters and from the terms that mean the pod."""
+        """Fill the tables from the counters and from the terms of running pods that select the pod."""
         counters, topology_of = self.handle.pod_counters, self.handle.topology
         if self.terms:
             counter = counters.get(wanted_by_all(self.terms))
@@ -85,7 +87,7 @@ class AffinityState:
         self.away, self.hostile = away.counts(), hostile.counts()
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
-        """`other` came to the node, or left it."""
+        """Count that `other` was added to the node or removed from it."""
         if matches_all(self.terms, other):
             for counts in self.near.values():
                 counts.add(counts.topology.domain(node.labels), number)
@@ -97,7 +99,7 @@ class AffinityState:
                 self._add(self.hostile, term.topology_key, node, number)
 
     def concerns(self, pod: Pod, other: Pod) -> bool:
-        """Whether `other` counts in any table."""
+        """Return whether `other` counts in any table."""
         return (
             matches_all(self.terms, other)
             or any(term.matches(other) for term in self.anti_terms)
@@ -113,7 +115,7 @@ class AffinityState:
 
 
 def filter_node(state: AffinityState, node: NodeView) -> Status | None:
-    """Affinity, then anti-affinity, then the anti-affinity of others; the first that fails decides."""
+    """Check affinity, then anti-affinity, then the anti-affinity of existing pods; the first failure decides."""
     if state.terms and not has_company(state, node):
         return Status.unresolvable(REASON_AFFINITY)
     if meets(state.away, node):
@@ -124,7 +126,7 @@ def filter_node(state: AffinityState, node: NodeView) -> Status | None:
 
 
 def has_company(state: AffinityState, node: NodeView) -> bool:
-    """Whether the pod's affinity terms are fulfilled on the node."""
+    """Return whether the pod's affinity terms are satisfied on the node."""
     domains = [(counts, counts.topology.domain(node.labels)) for counts in state.near.values()]
     if any(domain < 0 for _, domain in domains):
         return False
@@ -132,7 +134,7 @@ def has_company(state: AffinityState, node: NodeView) -> bool:
 
 
 def may_be_first(state: AffinityState) -> bool:
-    """Whether the pod needs no company, because it matches its own terms and no other pod does."""
+    """Return whether the pod matches its own terms and no other pod does, so that it may run anywhere."""
     return state.self_match and not any(counts.any for counts in state.near.values())
 
 
@@ -142,7 +144,7 @@ def meets(tables: Tables, node: NodeView) -> bool:
 
 
 def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
-    """The verdict on all nodes: one per domain, spread to the nodes."""
+    """Filter all nodes: compute one verdict per domain and spread it to the nodes."""
     refusals = nodes.refusals()
     lonely = _lonely(state, nodes) if state.terms else None
     if lonely is not None:
@@ -159,7 +161,7 @@ def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
 
 
 def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
-    """Nodes without company in one of the domains; None for none."""
+    """Return the nodes that lack a matching pod in one of the domains; None for none."""
     first = may_be_first(state)
     masks = []
     for counts in state.near.values():
@@ -170,7 +172,7 @@ def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
 
 
 def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
-    """Nodes with a count above zero in one of the tables; None for none."""
+    """Return the nodes with a count above zero in one of the tables; None for none."""
     masks = [counts.occupied(nodes) for counts in tables.values()]
     return _any_of([mask for mask in masks if mask is not None])
 

@@ -1,4 +1,4 @@
-"""Which events may help a pod that affinity has refused."""
+"""Queueing hints of InterPodAffinity (KEP-4247), as in pkg/scheduler/framework/plugins/interpodaffinity/plugin.go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def registrations() -> Sequence[Registration]:
 
 
 def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A pod on a node now matches the affinity, or no longer what keeps `pod` away."""
+    """Queue if a pod now matches the affinity of `pod`, or no longer conflicts with its anti-affinity."""
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if before is not None and after is not None and after.uid == pod.uid:
@@ -38,7 +38,7 @@ def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A node comes to a domain, or leaves one that keeps `pod` away."""
+    """Queue if a node joins a domain, or leaves a domain that was closed to `pod`."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     terms = checked_terms(pod)
@@ -51,7 +51,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def checked_terms(pod: Pod) -> PodTerms:
-    """A bad selector raises, which wakes the pod."""
+    """Return the terms. An invalid selector raises, which requeues the pod."""
     terms = compile_pod_terms(pod)
     if terms.errors:
         raise ValueError("; ".join(terms.errors))

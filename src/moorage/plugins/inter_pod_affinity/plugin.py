@@ -1,4 +1,4 @@
-"""The plugin: what each extension point makes of the terms of the pod and of those that run."""
+"""The extension points of InterPodAffinity. Follows pkg/scheduler/framework/plugins/interpodaffinity/plugin.go."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PREFERRED_AND_REQUIRED = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 
 
 class InterPodAffinityArgs(PluginArgs):
-    """Weight of a running pod's required affinity towards the incoming one."""
+    """The weight of a running pod's required affinity for the incoming pod."""
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -145,12 +145,12 @@ class InterPodAffinity(
         return hints.registrations()
 
     def sign(self, pod: Pod) -> Hashable:
-        """Labels and namespace, by which the terms of others mean the pod, and its own terms."""
+        """Return the labels and the namespace, which terms of other pods select by, and the pod's own terms."""
         labels = tuple(sorted(pod.labels.items()))
         return (pod.namespace, labels, terms_key(pod))
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
-        """A pod without terms that no term means depends on nothing, as long as there are no others."""
+        """Depend on nothing if the pod has no terms and no term selects it, until other terms appear."""
         terms, namespaces = self._running.version, self._namespaces.version
         if compile_pod_terms(pod) is NO_TERMS:
             labels = self._namespaces.labels(pod.namespace)
@@ -160,5 +160,5 @@ class InterPodAffinity(
 
 
 def _joined(terms: PodTerms) -> str:
-    """Several errors as upstream lists them."""
+    """Join several errors in upstream's format."""
     return terms.errors[0] if len(terms.errors) == 1 else f"[{', '.join(terms.errors)}]"

@@ -1,9 +1,9 @@
-"""Scoring: preferences of the pod about others, and of others about the pod, added up per domain.
+"""Score by the preferences of the pod for other pods, and of other pods for it, added up per domain.
 
-Each pod that runs in a domain adds, for each preferred term of the incoming pod that it matches, the term's
-weight (negative for anti-affinity), and for each of its own preferred terms that mean the incoming pod that
-term's weight. A required affinity of a running pod that means the incoming pod adds hardPodAffinityWeight.
-"""
+Follows pkg/scheduler/framework/plugins/interpodaffinity/scoring.go. Each running pod adds to its domain the weight of
+every preferred term of the incoming pod that it matches (negative for anti-affinity), and the weight of each of its own
+preferred terms that select the incoming pod. A required affinity term of a running pod that selects the incoming pod
+adds hardPodAffinityWeight."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Table = tuple[Topology, FloatArray]
 def tables(
     preferences: Sequence[tuple[AffinityTerm, int]], held: Iterable[HeldTerm], hard_weight: int, handle: Handle
 ) -> list[Table]:
-    """One table per topology key in which a running pod has something to say; `preferences` are the incoming
-    pod's terms with their signed weights."""
+    """Return one table per topology key for which a running pod adds a weight. `preferences` are the incoming pod's
+    terms with their signed weights."""
     sums = RowSums(handle.topology)
     count = counting(handle.pod_counters, len(preferences))
     for term, weight in preferences:
@@ -43,8 +43,8 @@ def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
 
 
 def normalize(scores: IntArray, counted: BoolArray | None = None) -> IntArray:
-    """The lowest becomes 0 and the highest 100; when all are equal, 0. Only those that are counted have a say
-    about what is lowest and highest."""
+    """Scale the lowest score to 0 and the highest to 100; all to 0 if they are equal. Only counted nodes determine the
+    lowest and the highest score."""
     seen = scores if counted is None else scores[counted]
     lowest, highest = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
     if lowest == highest:

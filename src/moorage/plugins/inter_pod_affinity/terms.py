@@ -1,12 +1,11 @@
-"""The terms of an incoming pod, with namespaces by name.
+"""The terms of an incoming pod, with namespaces resolved to names.
 
-As upstream, a namespace selector is resolved to the names of the namespaces that it matches now, and stays on
-the term all the same, where it is held against no labels at all: one that is made of NotIn and DoesNotExist
-only matches pods of every namespace.
+As upstream, a namespace selector is resolved to the names of the namespaces that it matches now. It also stays on the
+term, where it is matched against an empty set of labels: a selector that consists of NotIn and DoesNotExist only
+matches pods of every namespace.
 
-A pod may have hundreds of terms, and thousands may mean it. Most are about pods on a few nodes: `RowSums`
-adds these up row by row, and makes an array once for each topology key instead of once for each term.
-"""
+A pod may have hundreds of terms, and thousands may select it. Most terms are about pods on a few nodes: `RowSums` adds
+these up row by row, and makes one array per topology key instead of one per term."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class Namespaces:
-    """Labels of namespaces, and the namespaces that a selector means."""
+    """The labels of namespaces, and the namespaces that a selector matches."""
 
     def __init__(self, handle: Handle) -> None:
         self._lister = handle.lister(NAMESPACES)
@@ -44,12 +43,12 @@ class Namespaces:
         return self._index.version
 
     def labels(self, name: str) -> Mapping[str, str]:
-        """Those of a namespace; none for an unknown one."""
+        """Return the labels of a namespace; empty if it is unknown."""
         namespace: Namespace | None = self._lister.get(name)
         return _NO_LABELS if namespace is None else namespace.labels
 
     def matching(self, selector: Selector) -> frozenset[str]:
-        """The names of the namespaces that the selector matches."""
+        """Return the names of the namespaces that the selector matches."""
         version, found = self._resolved.get(selector, (-1, frozenset()))
         if version != self.version.value:
             found = frozenset(ns.name for ns in self._lister.list() if selector.matches(ns.labels))
@@ -59,7 +58,7 @@ class Namespaces:
         return found
 
     def resolve(self, term: AffinityTerm) -> AffinityTerm:
-        """The term of an incoming pod: with the names that its namespace selector means."""
+        """Return the term with the names of the namespaces that its namespace selector matches."""
         selector = term.namespace_selector
         if selector.nothing or selector.empty:
             return term
@@ -72,13 +71,13 @@ def label_keys(namespace: Namespace) -> Iterator[object]:
 
 
 def wanted(term: AffinityTerm) -> PodSelector:
-    """The pods that a resolved term of an incoming pod means."""
+    """Return the pods that a resolved term of an incoming pod selects."""
     everywhere = term.namespace_selector.matches(_NO_LABELS)
     return PodSelector(None if everywhere else term.namespaces, term.selector)
 
 
 def wanted_by_all(terms: Iterable[AffinityTerm]) -> PodSelector:
-    """The pods that all of the terms mean."""
+    """Return the pods that all of the terms select."""
     namespaces: frozenset[str] | None = None
     requirements: list[Requirement] = []
     for selected in map(wanted, terms):
@@ -91,7 +90,7 @@ def wanted_by_all(terms: Iterable[AffinityTerm]) -> PodSelector:
 
 
 def matches_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether one pod matches all resolved terms of an incoming pod; no terms match no pod."""
+    """Return whether one pod matches all resolved terms of an incoming pod; an empty list matches no pod."""
     return bool(terms) and all(term.matches(pod) for term in terms)
 
 
@@ -100,7 +99,7 @@ _HANDFUL = 8
 
 
 class RowSums:
-    """Topology key → pods, each times the weight of its term."""
+    """Sums pods by topology key and row, each pod times the weight of its term."""
 
     def __init__(self, topology_of: Callable[[str], Topology]) -> None:
         self._topology_of = topology_of
@@ -124,7 +123,7 @@ class RowSums:
             self._domains[key] = weight * sums if known is None else known + weight * sums
 
     def counts(self) -> dict[str, DomainCounts]:
-        """For filters; only keys in whose domains there are pods."""
+        """Return counts for filters, for topology keys whose domains have pods."""
         counts = {}
         for key, rows in self._rows.items():
             topology = self._topology_of(key)
@@ -135,7 +134,7 @@ class RowSums:
         return counts
 
     def tables(self, besides: Container[str] = ()) -> list[tuple[Topology, FloatArray]]:
-        """For scores; only keys in whose domains there are pods."""
+        """Return tables for scores, for topology keys whose domains have pods."""
         keys = [key for key in dict.fromkeys((*self._rows, *self._domains)) if key not in besides]
         tables = [(topology, self._sums(topology)) for topology in map(self._topology_of, keys)]
         return [(topology, sums) for topology, sums in tables if sums is not None]

@@ -1,8 +1,7 @@
-"""NodeResourcesFit: nodes without room for the pod are refused; how full they are decides the score.
+"""NodeResourcesFit: reject nodes without room for the pod, and score nodes by how full they are.
 
-`args` are its arguments, `plugin` is the plugin with the verdict on a node and what wakes a refused pod,
-`scoring` the score of a resource and the mean over resources.
-"""
+Follows pkg/scheduler/framework/plugins/noderesources/fit.go. `args` holds the arguments, `plugin` the filter and the
+queueing hints, `scoring` the score of a resource and the mean over resources, `remedies` the proposals of `explain`."""
 
 from moorage.plugins.node_resources_fit.plugin import NodeResourcesFit
 

@@ -1,4 +1,4 @@
-"""Arguments of NodeResourcesFit: what is not looked at, and the scoring strategy."""
+"""Arguments of NodeResourcesFit: ignored resources and the scoring strategy."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 
 
 class RequestedToCapacityRatioParam(Record):
-    """The shape of the score over utilization."""
+    """The shape of the score as a function of utilization."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
 class ScoringStrategy(Record):
-    """How NodeResourcesFit scores. Upstream gives no default to `type` once the block is written."""
+    """How NodeResourcesFit scores. As upstream, `type` has no default once the block is present."""
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
@@ -56,7 +56,7 @@ class ScoringStrategy(Record):
 
 
 class NodeResourcesFitArgs(PluginArgs):
-    """Which extended resources are not looked at, and how the rest is scored."""
+    """Which extended resources are ignored, and how the others are scored."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()

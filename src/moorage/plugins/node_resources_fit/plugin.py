@@ -1,8 +1,9 @@
-"""NodeResourcesFit: nodes must have what the pod requests, and score by how full they are.
+"""NodeResourcesFit: nodes must have the free resources that the pod requests; they score by how full they are.
 
-Filter is here: the pod's requests against what a node offers and what its pods have taken. The verdict on one
-node and the verdict on all of them are equal; the vector form reads columns, the scalar one the node's view
-alone. The scoring strategies are in `scoring`."""
+Follows pkg/scheduler/framework/plugins/noderesources/fit.go. This module has Filter: it compares the pod's requests
+with the allocatable resources of a node and the requests of its pods. The scalar and the vector form give the same
+verdict; the vector form reads columns, the scalar form only the node's view. The scoring strategies are in `scoring`.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +119,7 @@ class NodeResourcesFit(
         return self._scorer.score_many(amounts, node)
 
     def _scored(self, state: CycleState, pod: Pod) -> Asks:
-        """PreScore may be switched off on its own; then the pod is read here."""
+        """Read the pod here if the profile has disabled PreScore."""
         found: Asks | None = state.read(SCORED, None)
         return self._asks(pod) if found is None else found
 
@@ -160,14 +161,14 @@ Requests = tuple[tuple[str, int], ...]
 
 
 class Ignored:
-    """Extended resources that a profile leaves to others, by name or by the part before the slash."""
+    """Extended resources that the profile ignores, by name or by the prefix before the slash."""
 
     def __init__(self, names: Iterable[str], groups: Iterable[str]) -> None:
         self._names = frozenset(names)
         self._groups = frozenset(groups)
 
     def drop(self, requests: Requests) -> Requests:
-        """The requests that count."""
+        """Return the requests without the ignored ones."""
         if not self._names and not self._groups:
             return requests
         return tuple(request for request in requests if not self._covers(request[0]))
@@ -178,8 +179,8 @@ class Ignored:
 
 
 def refusal(requests: Requests, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> Status | None:
-    """The verdict on one node: every reason that holds. No preemption can help where a request is larger than
-    the node itself."""
+    """Return the verdict on one node with every reason that applies. It is unresolvable if a request exceeds the
+    allocatable amount of the node."""
     full = requested[PODS] >= allocatable.get(PODS, 0)
     for name, ask in requests:
         if ask > allocatable.get(name, 0) - requested.get(name, 0):
@@ -200,14 +201,14 @@ def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
 
 
 def headroom(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
-    """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
+    """Return how much of the requested resources other pods may still take, and how many pods may be added."""
     remaining = {name: nodes.free(name) - ask for name, ask in requests}
     remaining[PODS] = nodes.free(PODS) - 1
     return remaining
 
 
 def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
-    """The verdict on all nodes at once."""
+    """Return the verdict on all nodes."""
     if not len(nodes.rows):
         return None
     names = tuple([name for name, _ in requests])
@@ -227,7 +228,7 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
 
 
 class FreeColumns:
-    """What is free of some resources, found once until a node changes."""
+    """The free amounts of some resources, computed once until a node changes."""
 
     __slots__ = ("free", "least", "pods")
 
@@ -235,7 +236,7 @@ class FreeColumns:
         self.pods = nodes.free(PODS)
         self.free = [nodes.free(name) for name in names]
         self.least = [int(nodes.allocatable(name).min()) for name in names]
-        """The least that any node has in all: who asks for no more can be helped by free space."""
+        """The smallest allocatable amount of any node: free space can help pods that request no more."""
 
 
 def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:
@@ -256,7 +257,7 @@ def _hint(helps: bool) -> QueueingHint:
 
 
 def pod_gone_or_smaller(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A pod with a place, or the promise of one, has gone; or some pod needs less than before."""
+    """Queue if an assigned or nominated pod was deleted, or a pod was scaled down."""
     if isinstance(old, Pod) and new is None:
         return _hint(bool(old.spec.node_name or old.nominated_node_name))
     if isinstance(old, Pod) and isinstance(new, Pod):
@@ -265,14 +266,15 @@ def pod_gone_or_smaller(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def _freed(pod: Pod, old: Pod, new: Pod) -> bool:
-    """Whether a resource that the pod asks for is now used less."""
+    """Return whether a resource that the pod requests is used less now."""
     before, after = pod_requests(old), pod_requests(new)
     wanted = (name for name, amount in pod_requests(pod).items() if amount and is_counted(name))
     return any(before.get(name, 0) > after.get(name, 0) for name in wanted)
 
 
 def node_has_capacity(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The node would hold the pod if it were empty, and it is new or has grown in what the pod needs."""
+    """Queue if the pod fits the allocatable resources of the node, and the node is new or has grown in a resource that
+    the pod requests."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     requests = PodDemand.of(pod).filtered
@@ -288,7 +290,7 @@ def _grew(requests: tuple[tuple[str, int], ...], before: Mapping[str, int], afte
 
 
 def device_class_serves(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A device class that came, or names another extended resource, helps the pods that ask for it."""
+    """Queue if a device class is new or serves another extended resource, and the pod requests that resource."""
     if not isinstance(new, Unstructured):
         return QueueingHint.QUEUE
     named = new.get("spec", "extendedResourceName", default="")

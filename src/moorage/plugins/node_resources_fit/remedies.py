@@ -1,4 +1,4 @@
-"""Remedies for a node without enough free resources: a smaller pod, or one pod less on the node."""
+"""Remedies for a node without enough free resources: reduce the pod's requests, or delete one pod on the node."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from moorage.framework.optional import Proposal, deletion
 
 
 def proposals(requests: Mapping[str, int], node: NodeView) -> Iterator[Proposal]:
-    """Propose to request less, and to delete the least important pod that frees enough. `requests` are the
-    amounts that count for the plugin."""
+    """Propose to reduce requests, and to delete the least important pod that frees enough. `requests` are the amounts
+    that count for the plugin."""
     missing = {name: ask - node.free(name) for name, ask in requests.items() if 0 < ask > node.free(name)}
     full = node.free(PODS) < 1
     if missing and not full and all(less < requests[name] for name, less in missing.items()):

@@ -1,8 +1,9 @@
-"""The weighted mean over resources of what a strategy gives each of them.
+"""Score nodes by the weighted mean over resources, with one of the three strategies.
 
-LeastAllocated, MostAllocated and RequestedToCapacityRatio start from a whole percentage, rounded down: of the capacity
-that stays free, or of that which is taken. The vector form works in float64 with one true division and one floor, which
-gives the same integers while capacity x 100 stays below 2^53; beyond that it counts in integers."""
+Follows pkg/scheduler/framework/plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go.
+All strategies start from a whole percentage, rounded down, of the free or of the requested capacity. The vector form
+works in float64 with one true division and one floor. That gives the same integers while capacity x 100 stays below
+2^53; larger capacities are computed in integers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _SHAPE_SCALE = 10
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How full a resource is → 0-100."""
+    """Maps the utilization of a resource to a score of 0-100."""
 
     counts_free: bool
     """LeastAllocated looks at what stays free, the others at what is taken."""
@@ -39,7 +40,7 @@ class Strategy:
     """RequestedToCapacityRatio: the score at 0, 1, … 100 percent."""
 
     def points(self, requested: int, capacity: int) -> int:
-        """One resource of one node; the capacity is above zero."""
+        """Score one resource of one node; the capacity is above zero."""
         free = capacity - requested
         part = (capacity if free < 0 else requested) if not self.counts_free else 0 if free < 0 else free
         percent = part * MAX_NODE_SCORE // capacity
@@ -48,8 +49,9 @@ class Strategy:
     def points_into(
         self, taken: FloatArray, ask: int, capacity: FloatArray, divisor: FloatArray, out: FloatArray
     ) -> None:
-        """The score of all nodes, whose capacities are below `EXACT`. `taken` is what their pods have; `divisor` is the
-        capacity, or infinite where there is none, which makes 0. For LeastAllocated see `free_points_into`."""
+        """Score all nodes, whose capacities are below `EXACT`. `taken` is the amount that their pods request; `divisor`
+        is the capacity, or infinity where the node has none, which gives 0. For LeastAllocated see
+        `free_points_into`."""
         np.add(taken, float(ask), out=out)
         np.minimum(capacity, out, out=out)
         np.multiply(out, _HUNDRED, out=out)
@@ -60,14 +62,14 @@ class Strategy:
 
     @staticmethod
     def free_points_into(spare: FloatArray, ask: int, divisor: FloatArray, out: FloatArray) -> None:
-        """LeastAllocated for all nodes, from what is free there, in hundredths."""
+        """Score all nodes for LeastAllocated, from their free amounts in hundredths."""
         np.subtract(spare, ask * _HUNDRED, out=out)
         np.divide(out, divisor, out=out)
         np.maximum(out, 0.0, out=out)  # too much requested
         np.floor(out, out=out)
 
     def exactly(self, requested: IntArray, capacity: IntArray) -> IntArray:
-        """The score in integers of any size."""
+        """Return the score, computed in integers of any size."""
         part = np.maximum(capacity - requested, 0) if self.counts_free else np.minimum(requested, capacity)
         wide = np.int64 if capacity.max() <= _INT64_EXACT else object
         percent = (part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)).astype(np.int64)
@@ -80,7 +82,7 @@ class Strategy:
 
 
 def strategy_of(args: ScoringStrategy) -> Strategy:
-    """The strategy that the arguments name; they have been validated."""
+    """Return the strategy that the validated arguments name."""
     if args.type == REQUESTED_TO_CAPACITY_RATIO:
         ratio = args.requested_to_capacity_ratio
         return Strategy(False, shape_table(ratio.shape if ratio is not None else ()))
@@ -88,7 +90,7 @@ def strategy_of(args: ScoringStrategy) -> Strategy:
 
 
 def shape_table(points: Sequence[UtilizationShapePoint]) -> tuple[int, ...]:
-    """The broken line through the points at each whole percentage, flat outside of them."""
+    """Return the piecewise linear shape at each whole percentage; it is flat outside its points."""
     return tuple(_on_line(points, percent) for percent in range(101))
 
 
@@ -103,19 +105,19 @@ def _on_line(points: Sequence[UtilizationShapePoint], percent: int) -> int:
 
 
 def _cut(numerator: int, denominator: int) -> int:
-    """Division as in Go: towards zero, also on a line that falls."""
+    """Divide as Go does: truncate towards zero, also on a falling line."""
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
 _FEW = 16
-"""Changed rows that are reckoned one by one; all at once costs as much as some more of them."""
+"""The number of changed rows that are computed one by one; for more, all at once is cheaper."""
 Asks = tuple[tuple[str, int, int], ...]
 """Resource, its weight, and what the pod asks of it."""
 
 
 class Scorer:
-    """Scores nodes by one configured strategy. A resource that a node does not have does not count there; an
-    extended resource counts only for pods that ask for it."""
+    """Scores nodes with the configured strategy. A resource that a node does not have is ignored there; an extended
+    resource counts only for pods that request it."""
 
     def __init__(self, args: ScoringStrategy) -> None:
         self._strategy = strategy_of(args)
@@ -126,12 +128,12 @@ class Scorer:
         """Two resources that every pod asks for, that count alike and should stay free."""
 
     def asks(self, requests: Mapping[str, int]) -> Asks:
-        """What a pod's requests mean for the score; worked out once per pod."""
+        """Return the amounts of a pod that count for the score; computed once per pod."""
         asks = [(spec.name, spec.weight, requests.get(spec.name, 0)) for spec in self._resources]
         return tuple(asks if self._standard else [ask for ask in asks if ask[2] or not is_scalar_resource(ask[0])])
 
     def score(self, asks: Asks, node: NodeView) -> int:
-        """One node."""
+        """Score one node."""
         taken, allocatable = node.nonzero_requested, node.allocatable
         points, shaped = self._strategy.points, bool(self._strategy.shape)
         total = weights = 0
@@ -147,8 +149,8 @@ class Scorer:
         return (2 * total + weights) // (2 * weights) if shaped else total // weights
 
     def prepared(self, asks: Asks) -> Callable[[NodeView], int]:
-        """`score` with the asks read: written out for the default, two resources that count alike and should
-        stay free."""
+        """Return `score` for requests that were read already. The default, LeastAllocated for two resources of equal
+        weight, is written out."""
         if not self._is_default:
             return lambda node: self.score(asks, node)
         (first, _, one), (second, _, other) = asks
@@ -168,12 +170,12 @@ class Scorer:
         return score
 
     def amounts(self, asks: Asks) -> tuple[int, ...] | None:
-        """What `score_many` wants to know of a pod."""
+        """Return the amounts of a pod that `score_many` needs."""
         amounts = tuple([ask for _, _, ask in asks])
         return amounts if self._is_default and max(amounts) < EXACT else None
 
     def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
-        """One node for pods that ask for these amounts of the two resources."""
+        """Score one node for pods that request these amounts of the two resources."""
         allocatable, taken = node.allocatable, node.nonzero_requested
         capacities, free = [], []
         for spec in self._resources:
@@ -192,7 +194,7 @@ class Scorer:
         return total.astype(np.int64)
 
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
-        """All nodes, also rows without one."""
+        """Score all rows, including rows without a node."""
         if not asks:
             out.fill(0)
             return
@@ -250,7 +252,7 @@ class OneSupply(NamedTuple):
 
 
 class Supply:
-    """The columns that a score is made of, found once until a node changes, and work arrays."""
+    """The columns that a score is computed from, kept until a node changes, and work arrays."""
 
     __slots__ = ("_generation", "of", "weights", "work")
 
@@ -266,7 +268,7 @@ class Supply:
         self.work = np.empty(len(nodes)), np.empty(len(nodes))
 
     def catch_up(self, nodes: Nodes) -> None:
-        """Pods have come and gone since `spare` was reckoned; the other columns change by themselves."""
+        """Update `spare` after pods were added or removed; the other columns update themselves."""
         generation = nodes.columns.generation
         if generation == self._generation:
             return

@@ -1,7 +1,8 @@
-"""Spread constraints: the arguments with the default constraints, and compiled, which pods and nodes count.
+"""Compile spread constraints: the arguments with default constraints, and which pods and nodes count.
 
-Default constraints count the pods that the Services and the controller of a pod select. Services are found by
-one of the labels that they select, owners by name, so that thousands of either cost nothing."""
+Follows pkg/scheduler/framework/plugins/podtopologyspread/common.go, with matchLabelKeys (KEP-3243). Default constraints
+count the pods that the Services and the controller of a pod select. Services are indexed by one of the labels that they
+select and owners by name, so that thousands of them cost nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _HONOR = "Honor"
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint of a pod, with the values of its matchLabelKeys in the selector."""
+    """One constraint of a pod, with the values of its matchLabelKeys added to the selector."""
 
     max_skew: int
     topology_key: str
@@ -54,7 +55,7 @@ class Constraint:
     """Only nodes whose taints the pod tolerates are counted."""
 
     def admits(self, pod: Pod, required: RequiredNodeAffinity, node: NodeView) -> bool:
-        """Whether pods on this node count for `pod`."""
+        """Return whether pods on this node count for `pod`."""
         if self.honors_affinity and not required.matches(node.labels, node.name):
             return False
         return not (self.honors_taints and find_untolerated(node.taints, pod.spec.tolerations))
@@ -63,7 +64,7 @@ class Constraint:
 def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
 ) -> tuple[Constraint, ...]:
-    """Those that have this action. A bad selector raises SelectorError."""
+    """Return the constraints with this action. Raises SelectorError for an invalid selector."""
     return tuple([_compile(c, labels) for c in constraints if c.when_unsatisfiable == action])
 
 
@@ -83,7 +84,7 @@ def _compile(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) ->
 
 
 def with_selector(constraint: Constraint, selector: Selector) -> Constraint:
-    """A default constraint for pods that this selector selects."""
+    """Return a default constraint that counts the pods of this selector."""
     return Constraint(
         constraint.max_skew,
         constraint.topology_key,
@@ -98,7 +99,7 @@ ANY_NODE = RequiredNodeAffinity(None, None)
 
 
 def admitted_mask(columns: Columns, required: RequiredNodeAffinity) -> BoolArray | None:
-    """Rows of the nodes that a node selector and required affinity admit; None for all."""
+    """Return the nodes that a node selector and required affinity admit; None for all."""
     if required == ANY_NODE:
         return None
     key = ("PodTopologySpread.admitted", required.key)
@@ -107,7 +108,7 @@ def admitted_mask(columns: Columns, required: RequiredNodeAffinity) -> BoolArray
 
 
 def tolerated_mask(columns: Columns, pod: Pod) -> BoolArray | None:
-    """Rows of the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for all."""
+    """Return the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for all."""
     tolerations = pod.spec.tolerations
     refused = [find_untolerated(cls.taints, tolerations) is not None for cls in columns.taints.classes]
     return ~np.array(refused)[columns.taints.ids] if any(refused) else None
@@ -128,7 +129,7 @@ LIST_DEFAULTING = "List"
 
 
 class PodTopologySpreadArgs(PluginArgs):
-    """Spread constraints for pods that bring none."""
+    """Spread constraints for pods that define none."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
@@ -175,7 +176,7 @@ Owner = ReplicationController | ReplicaSet | StatefulSet
 
 
 class DefaultSelectors:
-    """Pod → the selector that all its Services and its owner make together."""
+    """Combines the selectors of a pod's Services and owner into one selector."""
 
     def __init__(self, handle: Handle) -> None:
         self._services = handle.object_index("spread", SERVICES, service_keys)
@@ -187,7 +188,7 @@ class DefaultSelectors:
         """What a pod's answer depends on of the pod → versions of the rest, and the answer."""
 
     def of(self, pod: Pod) -> Selector:
-        """An empty selector where nothing selects the pod. Remembered for pods that are alike."""
+        """Return the selector; empty if nothing selects the pod. It is cached for similar pods."""
         owner, meta = controller_of(pod), pod.metadata
         owners = None if owner is None else self._owners.get((owner.api_version, owner.kind))
         key = (meta.namespace, tuple(meta.labels.items()), owner and (owner.api_version, owner.kind, owner.name))
@@ -212,7 +213,7 @@ class DefaultSelectors:
         return selector if owner is None else selector.plus(*_requirements(owner))
 
     def versions(self, pod: Pod) -> tuple[Version, ...]:
-        """What changes when `of` may give another answer for this pod."""
+        """Return a value that changes when `of` may return another selector for this pod."""
         owners = self._owners_index(pod)
         return (self._services.version,) if owners is None else (self._services.version, owners.version)
 
@@ -235,7 +236,7 @@ class DefaultSelectors:
 
 
 def _requirements(owner: ReplicaSet | StatefulSet) -> tuple[Requirement, ...]:
-    """A bad selector of an owner counts as none, as upstream."""
+    """Return the requirements of an owner. As upstream, an invalid selector counts as none."""
     try:
         return compile_label_selector(owner.spec.selector).requirements
     except SelectorError:
@@ -243,7 +244,7 @@ def _requirements(owner: ReplicaSet | StatefulSet) -> tuple[Requirement, ...]:
 
 
 def service_keys(service: Service) -> Iterator[Hashable]:
-    """One label to be found by, and all of them, so that a change is noticed."""
+    """Return one label to index by, and all of them, so that a change is noticed."""
     selector = sorted(service.spec.selector.items())
     if selector:
         yield (service.namespace, selector[0])
@@ -251,6 +252,6 @@ def service_keys(service: Service) -> Iterator[Hashable]:
 
 
 def owner_keys(owner: Owner) -> Iterator[Hashable]:
-    """The name to be found by, and the selector, so that a change is noticed."""
+    """Return the name to index by, and the selector, so that a change is noticed."""
     yield (owner.namespace, owner.name)
     yield msgspec.json.encode(owner.spec.selector)

@@ -1,4 +1,4 @@
-"""One constraint in one attempt: its topology, the rows that count, and the pods there."""
+"""One constraint in one attempt: its topology, the rows that count, and the matching pods there."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from moorage.plugins.pod_topology_spread.constraints import Constraint, admitted
 
 
 class Counted(NamedTuple):
-    """What both filtering and scoring start from."""
+    """The counts that filtering and scoring start from."""
 
     constraint: Constraint
     topology: Topology
     where: BoolArray | None
-    """Rows that count, as far as their labels do not say so already; None for all."""
+    """Rows that count for other reasons than their labels; None for all."""
     counter: PodCounter | None
     """None where no pod can match: an empty selector counts no pod here."""
 
     def pods(self) -> FloatArray:
-        """Matching pods per domain."""
+        """Return the number of matching pods per domain."""
         if self.counter is None:
             return np.zeros(self.topology.size)
         return self.counter.sums(self.topology, self.where)
 
     def domains(self) -> IntArray:
-        """The domains of the nodes that count."""
+        """Return the domains of the nodes that count."""
         topology, where = self.topology, self.where
         return topology.inhabited_domains if where is None else np.flatnonzero(topology.sums(where))
 
@@ -40,7 +40,7 @@ class Counted(NamedTuple):
 def count(
     constraints: Sequence[Constraint], pod: Pod, required: RequiredNodeAffinity, handle: Handle, require_all: bool
 ) -> list[Counted]:
-    """Each constraint with its counter. With `require_all` a node counts only if it has all topology keys."""
+    """Return each constraint with its counter. With `require_all` a node counts only if it has all topology keys."""
     topologies = [handle.topology(c.topology_key) for c in constraints]
     partial = [t for t in topologies if t.unlabelled] if require_all else []
     # Most pods demand nothing of their node, and have several constraints with one selector.
@@ -63,8 +63,8 @@ def count(
 def _where(
     constraint: Constraint, pod: Pod, required: RequiredNodeAffinity, columns: Columns, partial: Sequence[Topology]
 ) -> BoolArray | None:
-    """The rows that count for one constraint, None for all. `partial` are topologies whose key not all nodes
-    have, though they need it."""
+    """Return the rows that count for one constraint; None for all. `partial` are required topologies whose key some
+    nodes lack."""
     affinity = admitted_mask(columns, required) if constraint.honors_affinity else None
     taints = tolerated_mask(columns, pod) if constraint.honors_taints else None
     masks = [mask for mask in (affinity, taints) if mask is not None]

@@ -1,8 +1,9 @@
-"""Filtering: how uneven would it get, per constraint and domain.
+"""Filter nodes by the skew that the pod would cause, per constraint and domain.
 
     skew = matching pods in the node's domain + 1 if the pod matches itself - the minimum over all domains
 
-The domains are those of the nodes that count. With fewer of them than minDomains the minimum is 0.
+Follows pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. Only the domains of nodes that count are
+considered. If there are fewer than minDomains, the minimum is 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LOWEST = 32
 
 
 class Floor:
-    """The domains that there are, and the lowest counts among them. Shared by all clones of one attempt."""
+    """The existing domains and the lowest counts among them. All clones of one attempt share it."""
 
     __slots__ = ("_cluster", "_domains", "_lowest", "count", "minimum")
 
@@ -46,7 +47,7 @@ class Floor:
         self.minimum = int(cluster.min()) if self.count else _NO_DOMAIN
 
     def minimum_of(self, counts: DomainCounts) -> int:
-        """The minimum when a dry run has changed some domains."""
+        """Return the minimum after a dry run has changed some domains."""
         changes = counts.changes
         if not changes:
             return self.minimum
@@ -87,14 +88,14 @@ class Spread:
         return Spread(self.constraint, self.counts.clone(), self.floor, self.self_match)
 
     def most(self) -> int:
-        """The highest count that a domain may have for one more pod to be welcome."""
+        """Return the highest count at which a domain still accepts one more pod."""
         constraint, floor = self.constraint, self.floor
         minimum = floor.minimum_of(self.counts) if floor.count >= constraint.min_domains else 0
         return constraint.max_skew + minimum - self.self_match
 
 
 class SpreadState:
-    """What PreFilter leaves for Filter, AddPod and RemovePod."""
+    """The result of PreFilter, used by Filter, AddPod and RemovePod."""
 
     __slots__ = ("required", "spreads")
 
@@ -107,7 +108,7 @@ class SpreadState:
         return SpreadState([spread.clone() for spread in self.spreads], self.required)
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
-        """`other` came to the node, or left it."""
+        """Count that `other` was added to the node or removed from it."""
         if other.namespace != pod.namespace:
             return
         domains = [spread.counts.topology.domain(node.labels) for spread in self.spreads]
@@ -120,7 +121,7 @@ class SpreadState:
 
 
 def filter_node(state: SpreadState, node: NodeView) -> Status | None:
-    """The first constraint that the node fails decides."""
+    """Check the constraints in order; the first one that the node fails decides."""
     for spread in state.spreads:
         domain = spread.counts.topology.domain(node.labels)
         if domain < 0:
@@ -131,7 +132,7 @@ def filter_node(state: SpreadState, node: NodeView) -> Status | None:
 
 
 def explain_node(state: SpreadState, node: NodeView) -> Iterator[Detail]:
-    """Every constraint that the node fails, with the skew that the pod would bring about."""
+    """Return every constraint that the node fails, with the skew that the pod would cause."""
     for spread in state.spreads:
         constraint, domain = spread.constraint, spread.counts.topology.domain(node.labels)
         key, most = constraint.topology_key, constraint.max_skew
@@ -178,7 +179,7 @@ def _changed(pod: Pod, change: Callable[[TopologySpreadConstraint], TopologySpre
 
 
 def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
-    """The verdict on all nodes: one per domain, spread to the nodes."""
+    """Filter all nodes: compute one verdict per domain and spread it to the nodes."""
     if len(state.spreads) == 1 and not state.spreads[0].counts.topology.unlabelled:
         return _filter_by_one(state.spreads[0], nodes)
     verdicts = None
@@ -199,7 +200,7 @@ def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
 
 
 def _filter_by_one(spread: Spread, nodes: Nodes) -> Refusals | None:
-    """The most common case: one constraint, and every node is in a domain."""
+    """Handle the most common case: one constraint, and every node is in a domain."""
     violated = spread.counts.now() > spread.most()
     if not violated.any():
         return None

@@ -1,9 +1,8 @@
-"""Spread scores of pods that come again and again, kept up to date instead of worked out anew.
+"""Update spread scores incrementally for pods of one template, instead of computing them again.
 
-The score of a node depends on two numbers only: the matching pods of its zone and those on the node itself.
-Rows are therefore sorted into groups (zone, pods on the node). A pod that comes or goes moves one row from
-group to group; scores are worked out per group, and one pass over all rows spreads them.
-"""
+The score of a node depends on two numbers only: the matching pods in its zone and those on the node itself. Rows are
+therefore grouped by (zone, pods on the node). A pod that is added or removed moves one row to another group. Scores are
+computed per group, and one pass over all rows spreads them."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
 from moorage.plugins.pod_topology_spread.scoring import ScoreState, rounded_one, turn
 
-_MOST_GROUPS = 64
-"""More of them take longer than scoring all rows."""
+_MAX_GROUPS = 64
+"""With more groups than this, scoring all rows is faster."""
 
 
 class Part:
-    """What one constraint adds: `pods · weight + base`."""
+    """The part of the score that one constraint adds: `pods · weight + base`."""
 
     __slots__ = ("base", "weight")
 
@@ -59,7 +58,7 @@ class IncrementalSpread:
         counter.changed_since(self._version)  # from now on it remembers
         numbers = counter.per_row[: len(bins)].astype(np.int64)
         self._numbers = numbers
-        """Row → matching pods, as far as they are in the groups."""
+        """Row → matching pods that the groups include."""
         self._pods: list[int] = np.bincount(bins, numbers, size).astype(np.int64).tolist()
         """Bin → matching pods; the first is for rows without a node."""
         self._stride = 2 * int(numbers.max(initial=0)) + 4 if host is not NOTHING else 1
@@ -73,7 +72,7 @@ class IncrementalSpread:
         """Group → its feasible rows, of which it has at least one."""
 
     def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:
-        if not self._catch_up() or len(self._present) > _MOST_GROUPS:
+        if not self._catch_up() or len(self._present) > _MAX_GROUPS:
             return False
         self._score_groups(weight)
         self._scores.take(self._groups, out=out, mode="clip")
@@ -116,7 +115,7 @@ class IncrementalSpread:
         return True
 
     def _score_groups(self, weight: int) -> None:
-        """The arithmetic of `grouped`, in the same order, on the groups that have feasible rows."""
+        """Score the groups with feasible rows, with the arithmetic of `grouped` in the same order."""
         host, zone, stride = self._host, self._zone, self._stride
         raw: dict[int, int] = {}
         for group in self._present:
@@ -133,8 +132,8 @@ class IncrementalSpread:
 def follow(
     state: ScoreState, nodes: Nodes, feasible: BoolArray, versions: Sequence[Version]
 ) -> IncrementalSpread | None:
-    """The incremental score of a pod that was scored; None where groups are not so simple. `versions` change
-    when the pod may get another selector."""
+    """Return the incremental score of a pod that was scored; None if its constraints cannot be grouped. `versions`
+    change when the pod may get another selector."""
     host, zone, counter, size = NOTHING, NOTHING, None, 1
     bins: Bins | None = None
     for found, weight in zip(state.counted, state.weights, strict=True):

@@ -1,4 +1,4 @@
-"""Which events may help a pod that spread constraints have refused."""
+"""Queueing hints of PodTopologySpread (KEP-4247), as in pkg/scheduler/framework/plugins/podtopologyspread/plugin.go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Hints:
         return [Registration(POD_EVENT, self.after_pod_change), Registration(NODE_EVENT, self.after_node_change)]
 
     def after_pod_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """A pod that is counted comes or goes, or a change of labels makes it counted or not any more."""
+        """Queue if a counted pod was added or deleted, or a label change makes a pod start or stop counting."""
         pods = [seen for seen in (old, new) if isinstance(seen, Pod)]
         if not all(_involved(seen, pod) for seen in pods):
             return QueueingHint.SKIP
@@ -39,7 +39,7 @@ class Hints:
         return _hint(any(c.selector.matches(seen.labels) for c in constraints for seen in pods))
 
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """A node with all topology keys comes or goes, or changes its domain or its taints."""
+        """Queue if a node with all topology keys was added, deleted, or changed its domain or its taints."""
         constraints = self._constraints(pod)
         before = isinstance(old, Node) and _has_all(old.labels, constraints)
         after = isinstance(new, Node) and _has_all(new.labels, constraints)
@@ -50,7 +50,7 @@ class Hints:
 
 
 def _involved(seen: Pod, pod: Pod) -> bool:
-    """Whether a pod has a part in spreading `pod`: it is the pod itself, or has a node in its namespace."""
+    """Return whether a pod matters for spreading `pod`: it is the pod itself, or an assigned pod of its namespace."""
     if seen.uid == pod.uid:
         return True
     placed = bool(seen.spec.node_name or seen.nominated_node_name)

@@ -1,4 +1,4 @@
-"""The plugin: where constraints come from, and what each extension point makes of them."""
+"""The extension points of PodTopologySpread. Follows pkg/scheduler/framework/plugins/podtopologyspread/plugin.go."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class PodTopologySpread(
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()
 
     def sign(self, pod: Pod) -> Hashable:
-        """Constraints, what counts for them, and all that decides which nodes count."""
+        """Return the constraints, the labels that they count, and everything that decides which nodes count."""
         labels = tuple(sorted(pod.labels.items()))
         own = pod.spec.topology_spread_constraints
         if own:
@@ -160,8 +160,8 @@ class PodTopologySpread(
         return versions if self._selectors.of(pod).empty else (Reads.NODE, Reads.PODS, *versions)
 
     def _constraints(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
-        """The pod's own constraints with this action, or the default ones where the pod has none at all and
-        something selects it."""
+        """Return the pod's own constraints with this action. A pod without constraints gets the default constraints if
+        a Service or an owner selects it."""
         own = pod.spec.topology_spread_constraints
         if own:
             return self._own_constraints(own, pod, action)
@@ -181,7 +181,7 @@ class PodTopologySpread(
         return self._remembered((key_of(own), labels, action), lambda: compile_constraints(own, pod.labels, action))
 
     def _remembered(self, key: Hashable, compute: Callable[[], tuple[Constraint, ...]]) -> tuple[Constraint, ...]:
-        """Pods of one template have equal constraints."""
+        """Return the cached constraints; pods of one template have equal constraints."""
         found = self._compiled.get(key)
         if found is None:
             if len(self._compiled) >= _REMEMBERED:
@@ -191,6 +191,6 @@ class PodTopologySpread(
 
 
 def _about_nodes(pod: Pod) -> tuple[object, ...]:
-    """What of a pod decides which nodes count."""
+    """Return the fields of a pod that decide which nodes count."""
     affinity = pod.spec.affinity
     return (pod.spec.node_selector, affinity and affinity.node_affinity, pod.spec.tolerations)

@@ -1,10 +1,10 @@
-"""Scoring: fewer matching pods in the node's domains are better.
+"""Score nodes by the number of matching pods in their domains; fewer are better.
 
     raw score = sum over the soft constraints whose key the node has of
                 matching pods in its domain · ln(number of domains + 2) + (maxSkew - 1)
 
-A hostname counts the pods of the node itself. Domains are counted among the feasible nodes, pods on all nodes
-that count.
+Follows pkg/scheduler/framework/plugins/podtopologyspread/scoring.go. For the hostname key the pods on the node itself
+count. Domains are counted among the feasible nodes, pods on all nodes that count.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
 
-_MOST_ZONES = 64
-"""With more of them arrays are faster."""
-_MOST_ROWS = 64
-"""With more nodes that differ from their zone arrays are faster."""
+_MAX_ZONES = 64
+"""With more zones than this, arrays are faster."""
+_MAX_ROWS = 64
+"""With more nodes than this that differ from their zone, arrays are faster."""
 
 
 class Grouped:
@@ -56,7 +56,7 @@ class Grouped:
             out[self._at] = special
 
     def normalized(self, feasible: BoolArray) -> IntArray | int:
-        """What `scoring.normalize` makes of the raw scores."""
+        """Return the raw scores as `scoring.normalize` scales them."""
         seen = self._of_zones(feasible)
         seen += [score for row, score in zip(self._rows, self._special, strict=True) if feasible[row]]
         highest = max(seen, default=0)
@@ -68,7 +68,7 @@ class Grouped:
         return out
 
     def _of_zones(self, feasible: BoolArray) -> list[int]:
-        """The scores of the zones that have a feasible row, the special ones left out."""
+        """Return the scores of the zones that have a feasible row, without the special rows."""
         plain = feasible
         if self._rows:
             plain = feasible.copy()
@@ -88,8 +88,8 @@ class Grouped:
 def group(
     counted: Sequence[Counted], weights: Sequence[float], tables: Sequence[FloatArray | None], nodes: Nodes
 ) -> Grouped | None:
-    """The groups for at most one zone and one hostname constraint, whose keys all nodes have; None for
-    anything else."""
+    """Return the groups for at most one zone and one hostname constraint, whose keys all nodes have; None for any other
+    constraints."""
     zones: Topology | None = None
     host: tuple[Counted, float] | None = None
     pods, factor, skew, base = [0.0], 0.0, 0, 0.0
@@ -101,7 +101,7 @@ def group(
             if host is not None:
                 return None
             host = found, weight
-        elif zones is not None or topology.size > _MOST_ZONES:
+        elif zones is not None or topology.size > _MAX_ZONES:
             return None
         else:
             zones, factor, skew, pods = topology, weight, found.constraint.max_skew - 1, table.tolist()
@@ -111,7 +111,7 @@ def group(
         found, weight = host
         base = float(found.constraint.max_skew - 1)
         few = found.counter.few() if found.counter is not None else _NOWHERE
-        if few is None or len(few) > _MOST_ROWS:
+        if few is None or len(few) > _MAX_ROWS:
             return None
         used = len(nodes.rows)
         for row, number in few.items():
@@ -128,7 +128,7 @@ _NOWHERE: dict[int, int] = {}
 
 
 def rounded_one(score: float) -> int:
-    """To the nearest whole number, halves up. Scores are 0 or at least 1, so that adding a half is exact."""
+    """Round to the nearest integer, halves up. Scores are 0 or at least 1, so adding a half is exact."""
     return int(score + 0.5)
 
 
@@ -137,13 +137,13 @@ def rounded(scores: FloatArray) -> IntArray:
 
 
 def turn(scores: Iterable[int], lowest: int, highest: int) -> list[int]:
-    """The lowest raw score becomes the best."""
+    """Invert the scores: the lowest raw score becomes the best."""
     scale, top = float(-MAX_NODE_SCORE), MAX_NODE_SCORE * (highest + lowest)
     return [int((score * scale + top) / highest) for score in scores]
 
 
 def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
-    """Scores of an array turned round: fewest pods become the highest score."""
+    """Invert an array of scores: the fewest pods give the highest score."""
     found = scores * float(-MAX_NODE_SCORE)
     found += MAX_NODE_SCORE * (highest + lowest)
     found /= highest
@@ -151,7 +151,7 @@ def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
 
 
 class ScoreState:
-    """What PreScore leaves for Score and NormalizeScore."""
+    """The result of PreScore, used by Score and NormalizeScore."""
 
     __slots__ = ("counted", "grouped", "require_all", "tables", "weights")
 
@@ -170,7 +170,7 @@ class ScoreState:
         """The scores by groups of nodes, where that is possible."""
 
     def labelled(self, nodes: Nodes) -> BoolArray | None:
-        """Nodes that are not ignored; None for all."""
+        """Return the nodes that are not ignored; None for all."""
         if not self.require_all:
             return None
         partial = [found.topology for found in self.counted if found.topology.unlabelled]
@@ -181,7 +181,7 @@ class ScoreState:
 
 
 def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all: bool) -> int:
-    """How many domains the feasible nodes are in."""
+    """Return the number of domains of the feasible nodes."""
     topology = found.topology
     if topology.key == HOSTNAME:
         return len(feasible) if kept is None else int(np.count_nonzero(kept))
@@ -200,7 +200,7 @@ def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all
 
 
 def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
-    """Matching pods per domain. An empty label and no label are the same here."""
+    """Return the matching pods per domain. An empty label and a missing label are the same here."""
     pods, topology = found.pods(), found.topology
     empty = topology.values.get("", -1)
     if not require_all and empty >= 0 and found.counter is not None:
@@ -212,7 +212,7 @@ def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
 
 
 def score_into(state: ScoreState, nodes: Nodes, out: IntArray) -> None:
-    """Raw scores; of nodes that are ignored too, which get 0 in the end."""
+    """Write raw scores, also for ignored nodes; `normalize` sets these to 0."""
     state.grouped = group(state.counted, state.weights, state.tables, nodes)
     if state.grouped is not None:
         state.grouped.score_into(out)
@@ -223,7 +223,7 @@ def score_into(state: ScoreState, nodes: Nodes, out: IntArray) -> None:
 
 
 def _part(found: Counted, weight: float, table: FloatArray | None, nodes: Nodes) -> FloatArray:
-    """One constraint's part of the scores."""
+    """Return the part of the scores that one constraint adds."""
     if table is not None:
         return found.topology.gather(table * weight + _base(found), 0.0, nodes)
     part = _on_the_node(found, nodes) * weight
@@ -238,7 +238,7 @@ def _base(found: Counted) -> float:
 
 
 def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
-    """Matching pods on each node itself."""
+    """Return the matching pods on each node itself."""
     if found.counter is None:
         return np.zeros(len(nodes))
     pods = found.counter.per_row
@@ -247,8 +247,8 @@ def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
 
 
 def normalize(state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None) -> IntArray:
-    """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about
-    what is lowest and highest."""
+    """Make the lowest raw score the best and set ignored nodes to 0. Only counted nodes determine the lowest and the
+    highest score."""
     kept = state.labelled(nodes)
     seen = scores if kept is None else scores[kept if counted is None else kept & counted]
     if kept is None and counted is not None:

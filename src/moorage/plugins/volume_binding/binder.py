@@ -1,10 +1,11 @@
-"""Books volumes for a placed pod, writes the bookings to the API, and waits until they are bound.
+"""Reserve volumes for a placed pod, write the reservations to the API server, and wait until they are bound.
 
     book ──▶ the caches show a volume with our claim, a claim with our node      release ──▶ they no longer do
     bind ──▶ the same is written, guarded by version ──▶ every second: is all of it bound, or undone?
 
-Nothing that was written is taken back when a later step fails: the next attempt finds it and goes on from
-there. The controllers that bind and provision are others' business.
+Follows pkg/scheduler/framework/plugins/volumebinding/binder.go. Writes are not undone if a later step fails: the next
+attempt finds them and continues from there. The controllers that bind and provision volumes are not part of the
+scheduler.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ T = TypeVar("T", bound=Object)
 
 
 class BindingFailed(MoorageError):
-    """The volumes will not be bound as booked; the pod has to be placed anew."""
+    """The volumes will not be bound as reserved; the pod must be scheduled again."""
 
 
 @dataclass(slots=True)
 class Booking:
-    """What one pod has booked on its node. The objects are as assumed, after a write as the API has them."""
+    """The reservations of one pod on its node. It holds the assumed objects, and after a write the API server's
+    version."""
 
     node: str
     volumes: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Binder:
         self._assumed_claims = handle.assume_cache(PERSISTENT_VOLUME_CLAIMS)
 
     def book(self, plan: VolumePlan, booking: Booking) -> None:
-        """Assume the plan. If this raises, `release` takes back what was assumed so far."""
+        """Assume the plan. If this raises, `release` undoes what was assumed so far."""
         for claim, volume in plan.static:
             bound = bound_to(volume, claim)
             if bound != volume:
@@ -79,14 +81,14 @@ class Binder:
         booking.assumed.append((cache, obj))
 
     def release(self, booking: Booking) -> None:
-        """Take back what this booking assumed; what another pod assumed on top of it stays."""
+        """Undo what this reservation assumed; changes that another pod assumed on top of it stay."""
         for cache, obj in booking.assumed:
             if cache.get(obj.key) is obj:
                 cache.restore(obj.key)
         booking.assumed.clear()
 
     async def bind(self, pod: Pod, booking: Booking) -> None:
-        """Write and wait. Raises BindingFailed, or the error of a write."""
+        """Write the reservations and wait. Raises BindingFailed, or the error of a write."""
         await self._write(booking)
         clock = self._handle.clock
         deadline = clock.now() + self._timeout
@@ -111,7 +113,7 @@ class Binder:
             )
 
     def _is_done(self, pod: Pod, booking: Booking) -> bool:
-        """Whether all is bound, going by what the informers have delivered."""
+        """Return whether everything is bound, according to the informers."""
         try:
             node = self._handle.node(booking.node)
             if node is None:
@@ -169,8 +171,8 @@ class Binder:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume with the claim in it; the same one if it is there already. A binding that no user asked for
-    is marked, so that controllers may undo it."""
+    """Return the volume with the claim set; the same object if it is set already. A binding that no user requested is
+    marked, so that controllers may undo it."""
     reference = volume.spec.claim_ref
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.annotations:
         volume = with_annotation(volume, BOUND_BY_CONTROLLER, "yes")
@@ -198,7 +200,7 @@ def volume_patch(volume: PersistentVolume) -> dict[str, Any]:
 
 
 def guarded(obj: Object, annotation: str) -> dict[str, Any]:
-    """A patch of one annotation, refused when the object is not the version that was judged."""
+    """Return a patch of one annotation that fails if the object has changed since it was checked."""
     metadata: dict[str, Any] = {"uid": obj.uid, "resourceVersion": obj.resource_version}
     marks: Mapping[str, str] = obj.annotations
     if annotation in marks:
@@ -207,6 +209,6 @@ def guarded(obj: Object, annotation: str) -> dict[str, Any]:
 
 
 def is_older(obj: Object, other: Object) -> bool:
-    """Versions are compared as numbers; where they are none, what was delivered counts as current."""
+    """Compare versions as numbers. If they are not numbers, the delivered object counts as current."""
     version, wanted = obj.resource_version, other.resource_version
     return version.isdecimal() and wanted.isdecimal() and int(version) < int(wanted)

@@ -1,4 +1,4 @@
-"""A pod's claims, as far as they decide where it can run: bound ones, and those that wait for a consumer."""
+"""Sort a pod's claims into bound claims and claims that wait for their first consumer."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOST = "Lost"
 
 
 class BadClass(MoorageError):
-    """A storage class that does not say when its volumes are bound; the attempt fails."""
+    """A storage class without a volume binding mode; the attempt fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """The claims of one pod, in the order of its volumes; one that is mounted twice appears twice."""
+    """The claims of one pod, in the order of its volumes; a claim that is mounted twice appears twice."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     delayed: tuple[PersistentVolumeClaim, ...] = ()
@@ -41,7 +41,7 @@ class PodClaims:
 
 
 def why_unusable(pod: Pod, claims: Lister) -> str:
-    """Why the pod cannot use one of its claims; empty when all are there."""
+    """Return why the pod cannot use one of its claims; empty if all are usable."""
     for name, ephemeral in claim_names(pod):
         claim = claims.get(name, pod.namespace)
         if claim is None:
@@ -64,7 +64,7 @@ def _missing(name: str, ephemeral: bool) -> str:
 
 
 def sort_claims(pod: Pod, claims: AssumeCache, volumes: ClassVolumes, classes: Lister) -> PodClaims:
-    """The claims as they are assumed to be; `why_unusable` has found nothing."""
+    """Return the claims as they are assumed to be, after `why_unusable` has found no problem."""
     bound, delayed, immediate = [], [], []
     for name, _ in claim_names(pod):
         claim: PersistentVolumeClaim | None = claims.get(f"{pod.namespace}/{name}")
@@ -82,7 +82,7 @@ def sort_claims(pod: Pod, claims: AssumeCache, volumes: ClassVolumes, classes: L
 
 
 def waits_for_consumer(claim: PersistentVolumeClaim, classes: Lister) -> bool:
-    """Whether the claim's class binds only when a pod has been placed; an unknown class does not."""
+    """Return whether the claim's class has the mode WaitForFirstConsumer; False for an unknown class."""
     name = class_of_claim(claim)
     found = classes.get(name) if name else None
     if found is None:
@@ -102,7 +102,7 @@ class ClassVolumes:
         )
 
     def of_class(self, name: str) -> tuple[PersistentVolume, ...]:
-        """By name, so that equal volumes are always taken in the same order."""
+        """Return the volumes by name, so that equal volumes are always chosen in the same order."""
         stored = sorted(self._index.at(name), key=lambda volume: str(volume.name))
         assumed = (self._assumed.get(volume.key) for volume in stored)
         return tuple(volume for volume in assumed if volume is not None)

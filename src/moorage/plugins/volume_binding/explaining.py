@@ -1,4 +1,4 @@
-"""Which claims keep a pod off a node, and what the node lacks for them."""
+"""Explain which claims keep a pod off a node, and what the node lacks for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moorage.plugins.volumes import SELECTED_NODE, class_of_claim
 
 
 class Explainer:
-    """Asks the finder about one node, and says more of what it refuses."""
+    """Asks the finder about one node and adds details to its rejections."""
 
     def __init__(self, handle: Handle, finder: finding.Finder) -> None:
         self._finder = finder

@@ -1,8 +1,8 @@
-"""The verdict on nodes: do all claims of the pod have a volume there, or can they get one?
+"""Judge nodes: does every claim of the pod have a volume there, or can one be provisioned? Follows FindPodVolumes in
+pkg/scheduler/framework/plugins/volumebinding/binder.go.
 
-All nodes are judged at once. What exactly the pod would get on one node is read from the same result, so
-that booking can never differ from judging.
-"""
+All nodes are judged at once. The plan for the chosen node is read from the same result, so that a reservation never
+differs from the verdict."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 @dataclass(frozen=True, slots=True)
 class VolumePlan:
-    """What the pod gets on one node: volumes that exist, and claims for which one must be made."""
+    """The volumes of the pod on one node: existing volumes, and claims that must be provisioned."""
 
     static: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
     dynamic: tuple[PersistentVolumeClaim, ...]
 
 
 class Findings:
-    """Masks and picks for the nodes of one question."""
+    """The masks and the chosen volumes for a set of nodes."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
@@ -57,7 +57,7 @@ class Findings:
         self.failing.append((claim, reason, mask))
 
     def fail(self, mask: BoolArray, error: str) -> None:
-        """The attempt fails if one of these nodes is still in play."""
+        """Fail the attempt if one of these nodes is still feasible."""
         self._errors.append((mask, error))
 
     def picked(
@@ -69,7 +69,7 @@ class Findings:
         self._made.append((claim, mask))
 
     def picks_from(self, volumes: Sequence[PersistentVolume]) -> list[matching.PickArray]:
-        """What earlier claims got out of the same volumes."""
+        """Return the volumes of the same list that earlier claims were given."""
         return [picks for _, source, picks in self._picks if source is volumes]
 
     def refusals(self) -> Refusals:
@@ -82,12 +82,12 @@ class Findings:
         return refusals
 
     def objection(self, index: int) -> str:
-        """Why the node will not do; empty when it will."""
+        """Return why the node is rejected; empty if it is not."""
         errors = [error for mask, error in self._errors if mask[index]]
         return ", ".join(errors[:1] or [reason for reason, mask in self._refused.items() if mask[index]])
 
     def plan(self, index: int) -> VolumePlan:
-        """What the pod gets on a node that was not refused."""
+        """Return the plan for a node that was not rejected."""
         static = tuple(
             (claim, volumes[picks[index]]) for claim, volumes, picks in self._picks if picks[index] != matching.NONE
         )
@@ -95,7 +95,7 @@ class Findings:
 
 
 class Finder:
-    """Judges nodes from the stores of the informers and what is assumed on top of them."""
+    """Judges nodes from the informers' stores and the assumed objects."""
 
     def __init__(self, handle: Handle) -> None:
         self._volumes = handle.assume_cache(PERSISTENT_VOLUMES)
@@ -108,7 +108,7 @@ class Finder:
         )
 
     def find(self, claims: PodClaims, nodes: Nodes) -> Findings:
-        """Bound claims and waiting ones are judged independently: a node may fail on both."""
+        """Judge bound and unbound claims independently: a node may fail on both."""
         found = Findings(nodes)
         self._judge_bound(claims.bound, found)
         if claims.delayed:
@@ -116,7 +116,7 @@ class Finder:
         return found
 
     def _judge_bound(self, claims: Sequence[PersistentVolumeClaim], found: Findings) -> None:
-        """Each node shows the first claim that fails on it."""
+        """Judge bound claims; each node reports the first claim that fails on it."""
         fine = np.ones(len(found.nodes), dtype=np.bool_)
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
@@ -128,7 +128,7 @@ class Finder:
         return None
 
     def _reached(self, volume: PersistentVolume, found: Findings, asked: BoolArray) -> BoolArray:
-        """Nodes that reach a bound volume; where its plugin is migrated, by the driver's topology."""
+        """Return the nodes that can access a bound volume; a migrated plugin uses the driver's topology."""
         plain = reach.reachable(found.nodes, reach.required_nodes(volume))
         plugin = csi.plugin_of(volume)
         if plugin is None or not plugin.migrated:
@@ -146,8 +146,8 @@ class Finder:
         return np.where(migrated, reach.reachable(found.nodes, translated), plain)
 
     def _judge_delayed(self, claims: PodClaims, found: Findings) -> None:
-        """Claims with a selected node are provisioned there and nowhere else; the others take a volume that
-        exists, the smallest claim first, and are provisioned where there is none."""
+        """Judge unbound claims. A claim with a selected node is provisioned there and nowhere else. The others take an
+        existing volume, the smallest claim first, and are provisioned if there is none."""
         nodes = found.nodes
         asked = np.ones(len(nodes), dtype=np.bool_)
         selected = [claim for claim in claims.delayed if SELECTED_NODE in claim.annotations]
@@ -191,7 +191,7 @@ class Finder:
         return picks
 
     def _judge_provisions(self, to_make: Sequence[tuple[PersistentVolumeClaim, BoolArray]], found: Findings) -> None:
-        """Each node shows the first claim that cannot be provisioned there."""
+        """Judge provisioning; each node reports the first claim that cannot be provisioned there."""
         fine = np.ones(len(found.nodes), dtype=np.bool_)
         for claim, where in to_make:
             asked = fine & where
@@ -226,14 +226,15 @@ class Finder:
         return found
 
     def largest(self, claim: PersistentVolumeClaim, node: NodeView) -> int:
-        """The largest volume that can be made for the claim on the node, in bytes; 0 for none."""
+        """Return the size in bytes of the largest volume that can be provisioned for the claim on the node; 0 for
+        none."""
         nodes = node.alone()
         here = (each for each in self._capacities.at(class_of_claim(claim)) if reach.has_capacity(nodes, each)[0])
         return max((reach.volume_limit(each) or 0 for each in here), default=0)
 
     def capacities(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> list[CSIStorageCapacity] | None:
-        """The capacities that are large enough for the claim; None where no look is needed, because no size
-        is asked for or the driver does not publish them."""
+        """Return the CSIStorageCapacity objects that are large enough for the claim; None if no check is needed,
+        because the claim requests no size or the driver does not publish capacities."""
         size = claim.spec.resources.requests.get("storage")
         driver = self._drivers.get(storage_class.provisioner)
         if size is None or driver is None or not driver.spec.storage_capacity:

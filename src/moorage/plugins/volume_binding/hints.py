@@ -1,4 +1,4 @@
-"""When a pod that VolumeBinding refused is worth another attempt."""
+"""Queueing hints of VolumeBinding (KEP-4247), as in pkg/scheduler/framework/plugins/volumebinding/volume_binding.go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGED = ActionType.ADD | ActionType.UPDATE
 
 
 def registrations() -> Sequence[Registration]:
-    """Any new or changed volume may help, and any node that got other labels."""
+    """Register any new or changed volume, and any node whose labels changed."""
     node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     return [
         Registration(ClusterEvent(STORAGE_CLASS, CHANGED), class_changed),
@@ -42,7 +42,7 @@ def registrations() -> Sequence[Registration]:
 
 
 def class_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A class is new, or provisions in other places now."""
+    """Queue if a storage class is new or its allowed topologies have changed."""
     same = (
         isinstance(old, StorageClass)
         and isinstance(new, StorageClass)
@@ -52,7 +52,7 @@ def class_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def migration_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A CSINode is new, or serves other in-tree plugins now."""
+    """Queue if a CSINode is new or serves other in-tree plugins."""
     same = (
         isinstance(old, CSINode)
         and isinstance(new, CSINode)
@@ -62,8 +62,8 @@ def migration_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def capacity_ignored(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The driver of an inline volume of the pod no longer asks to look at capacities. As upstream, drivers
-    behind claims are not looked up here."""
+    """Queue if the driver of an inline volume of the pod no longer requires capacity checks. As upstream, drivers of
+    claims are not looked up here."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
         return QueueingHint.QUEUE
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
@@ -72,7 +72,7 @@ def capacity_ignored(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def limit_grew(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """A capacity is new, or admits larger volumes than before."""
+    """Queue if a capacity is new or admits larger volumes than before."""
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
     before, now = volume_limit(old), volume_limit(new)

@@ -1,7 +1,7 @@
-"""Static matching: which of the volumes that exist a claim gets on each node.
+"""Static matching: choose an existing volume for a claim on each node.
 
-A volume that is reserved for the claim is taken or nothing is; otherwise the smallest one that fits.
-"""
+Follows FindMatchingVolume in k8s.io/component-helpers/storage/volume. If a volume is reserved for the claim, only that
+volume may be used; otherwise the smallest volume that fits is chosen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VolumeCandidates:
 
 
 def size_of_claim(claim: PersistentVolumeClaim) -> int:
-    """The size that is asked for, in nano-bytes; 0 when none is."""
+    """Return the requested size in nano-bytes; 0 if there is none."""
     return quantity.parse(claim.spec.resources.requests.get("storage", 0))
 
 
@@ -45,7 +45,7 @@ def size_of_volume(volume: PersistentVolume) -> int:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is reserved for this very claim, by a user or a controller."""
+    """Return whether a user or a controller has reserved the volume for this claim."""
     reference = volume.spec.claim_ref
     return (
         reference is not None
@@ -55,7 +55,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 class _Wanted:
-    """A claim, read once for all volumes. A broken selector raises SelectorError."""
+    """A claim that is read once for all volumes. An invalid selector raises SelectorError."""
 
     def __init__(self, claim: PersistentVolumeClaim) -> None:
         spec = claim.spec
@@ -67,7 +67,7 @@ class _Wanted:
         self.selector: Selector = EVERYTHING if spec.selector is None else compile_label_selector(spec.selector)
 
     def fits(self, volume: PersistentVolume, size: int) -> bool:
-        """Size, mode and attributes; nothing else counts for a reserved volume."""
+        """Check size, mode and attributes; a reserved volume needs no other check."""
         offered = volume.spec
         return (
             size >= self.size
@@ -77,7 +77,7 @@ class _Wanted:
         )
 
     def may_take(self, volume: PersistentVolume) -> bool:
-        """The rest, for a volume that no claim has reserved."""
+        """Check the other conditions for a volume that is not reserved."""
         return (
             volume.status.phase == AVAILABLE
             and self.access_modes.issubset(volume.spec.access_modes)
@@ -87,7 +87,7 @@ class _Wanted:
 
 
 def candidates(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> VolumeCandidates:
-    """What does not depend on the node. A broken selector of the claim raises SelectorError."""
+    """Return the volumes that match, apart from the node. Raises SelectorError for an invalid selector of the claim."""
     wanted = _Wanted(claim)
     reserved: list[int] = []
     free: list[tuple[int, int]] = []
@@ -113,8 +113,9 @@ def pick(
     reach: Callable[[int], BoolArray],
     taken: Iterable[PickArray],
 ) -> PickArray:
-    """The volume of each node where `asked` is true. `few` gives the nodes of a volume that only few reach,
-    else None, and `reach` those of any; `taken` is what earlier claims of the same pod have got."""
+    """Choose a volume for each node where `asked` is true. `few` returns the nodes of a volume that only few nodes can
+    access, otherwise None; `reach` returns the nodes of any volume. `taken` are the volumes of earlier claims of the
+    same pod."""
     earlier = tuple(taken)
     chosen = np.full(len(asked), NONE, dtype=np.int32)
     undecided = asked.copy()
@@ -142,7 +143,7 @@ def pick(
 
 
 def _open(undecided: BoolArray, earlier: Sequence[PickArray], index: int) -> BoolArray:
-    """Nodes that still look for a volume, and on which no claim has taken this one."""
+    """Return the nodes that still need a volume, and on which no claim has taken this one."""
     found = undecided.copy()
     for picks in earlier:
         found &= picks != index

@@ -1,4 +1,6 @@
-"""VolumeBinding: a node must reach the pod's bound volumes, and have or make one for every other claim."""
+"""VolumeBinding: a node must be able to access the pod's bound volumes, and to provide a volume for every other claim.
+
+Follows pkg/scheduler/framework/plugins/volumebinding/volume_binding.go."""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ BOOKING = "VolumeBinding.booking"
 
 
 class VolumeBindingArgs(PluginArgs):
-    """How long a bind waits for volumes, and how free capacity of storage scores."""
+    """The bind timeout, and the score as a function of storage utilization."""
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -101,7 +103,7 @@ class VolumeBinding(
         self._binder = Binder(handle, float(args.bind_timeout_seconds))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        """Every claim must be there, and bound unless it waits for its consumer."""
+        """Reject the pod unless every claim exists and is bound, or waits for its first consumer."""
         if not has_claims(pod):
             return SKIP
         unusable = why_unusable(pod, self._claims)
@@ -126,7 +128,7 @@ class VolumeBinding(
         return None if self._shape and has_claims(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
-        """By the volumes that exist if some are taken, else by what is left to provision."""
+        """Score by the chosen existing volumes if there are any, otherwise by the capacity left for provisioning."""
         nodes = node.alone()
         plan = self._finder.find(state.read(CLAIMS), nodes).plan(0)
         if plan.static:
@@ -136,13 +138,13 @@ class VolumeBinding(
         return scoring.score_classes(self._shape, scoring.dynamic_amounts(known))
 
     def _capacity(self, claim: PersistentVolumeClaim, nodes: Nodes) -> CSIStorageCapacity | None:
-        """The first capacity of the node in which the claim finds room."""
+        """Return the first capacity of the node that is large enough for the claim."""
         storage_class = self._classes.get(class_of_claim(claim))
         found = self._finder.capacities(claim, storage_class) if storage_class is not None else None
         return next((each for each in found or () if reach.has_capacity(nodes, each)[0]), None)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Book what the claims get on the chosen node; nothing to do when all are bound."""
+        """Reserve the volumes of the claims on the chosen node; do nothing if all claims are bound."""
         if not pod.spec.volumes:
             return None
         claims = self._known(state, pod)
@@ -161,7 +163,7 @@ class VolumeBinding(
         return None
 
     def _known(self, state: CycleState, pod: Pod) -> PodClaims:
-        """What PreFilter found; it does not run where an earlier answer for such a pod is used again."""
+        """Return the result of PreFilter, which does not run if an earlier answer for a similar pod is reused."""
         if not has_claims(pod):
             return PodClaims()
         claims: PodClaims | None = state.read(CLAIMS, None)
@@ -177,7 +179,7 @@ class VolumeBinding(
         return PreBindPreFlight(allow_parallel=True) if BOOKING in state else SKIP
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """A failure of any kind sends the pod back; Unreserve then takes the booking back."""
+        """Bind the volumes. After any failure the pod is requeued, and Unreserve undoes the reservation."""
         try:
             await self._binder.bind(pod, state.read(BOOKING))
         except (BindingFailed, ApiError, TransportError) as error:
@@ -200,7 +202,7 @@ class VolumeBinding(
         return signature(pod)
 
     def reads(self, pod: Pod) -> Collection[Dependency] | None:
-        """Answers are used again for bound claims only: what is found for the others is booked at once."""
+        """Allow reuse for bound claims only: volumes for other claims are reserved as soon as they are found."""
         if not has_claims(pod):
             return ()
         claims = [self._claims.get(name, pod.namespace) for name, _ in claim_names(pod)]

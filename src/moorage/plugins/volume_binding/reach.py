@@ -1,4 +1,4 @@
-"""Which nodes reach what: node affinities of volumes, topologies of classes, storage capacities, as masks."""
+"""Compute masks of the nodes that can access a volume, a storage class's topology or a storage capacity."""
 
 from __future__ import annotations
 
@@ -19,31 +19,33 @@ from moorage.framework.nodes import BoolArray, Nodes
 from moorage.plugins.node_masks import compute_required, required_mask
 
 _FEW = 64
-"""Nodes that are looked at one by one; beyond that a mask is faster."""
+"""The number of nodes that are checked one by one; for more a mask is faster."""
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
-    """The nodes that the volume names itself; None for all."""
+    """Return the volume's own node affinity; None for all nodes."""
     return volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
 
 
 def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """True where a volume with this affinity can be used. Kept, as bound volumes are asked about again."""
+    """Return True for nodes that can access a volume with this affinity. The mask is kept, because bound volumes are
+    checked repeatedly."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return required_mask(nodes, by_labels(compile_node_selector(selector)))
 
 
 def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """Which nodes reach it, not kept: there may be thousands of volumes to choose from, each with a node of its own."""
+    """Return the nodes that can access the volume, without keeping the mask: there may be thousands of volumes, each on
+    a different node."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return compute_required(nodes, by_labels(compile_node_selector(selector)))
 
 
 def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology]) -> list[int] | None:
-    """The table's rows of the nodes that a volume names by the value of a label, as local ones do by their hostname,
-    also where these are gone; None for any other affinity, and for a label that many nodes share."""
+    """Return the rows of the nodes that a volume names by a label value, as local volumes do by hostname, even if these
+    nodes are gone. Return None for any other affinity, and for a label that many nodes share."""
     if selector is None or not selector.node_selector_terms:
         return None
     rows: list[int] = []
@@ -63,14 +65,14 @@ def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology])
 
 @lru_cache(maxsize=16384)
 def by_labels(selector: CompiledNodeSelector) -> RequiredNodeAffinity:
-    """Volumes see the labels of a node only, never its name."""
+    """Match by labels only: volume affinity never matches a node's name field."""
     terms = tuple(replace(term, fields=()) for term in selector.terms)
     return RequiredNodeAffinity(None, CompiledNodeSelector(terms))
 
 
 def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
-    """Where a class provisions: without terms everywhere, else where one of them holds. An empty or broken
-    term holds nowhere."""
+    """Return the nodes where a class provisions: all without terms, otherwise those that match a term. An empty or
+    invalid term matches no node."""
     if not terms:
         return np.ones(len(nodes), dtype=np.bool_)
     found = np.zeros(len(nodes), dtype=np.bool_)
@@ -85,7 +87,7 @@ def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
 
 
 def has_capacity(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
-    """The nodes that a capacity speaks about; a null or broken topology is nowhere."""
+    """Return the nodes that a capacity applies to; a null or invalid topology applies to none."""
     try:
         selector = compile_label_selector(capacity.node_topology)
     except SelectorError:
@@ -96,7 +98,8 @@ def has_capacity(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """The largest volume that can be made, in bytes; the maximum size is more precise than the capacity."""
+    """Return the size in bytes of the largest volume that can be created; maximumVolumeSize takes precedence over
+    capacity."""
     limit = capacity.maximum_volume_size
     limit = capacity.capacity if limit is None else limit
     return None if limit is None else quantity.value(limit)

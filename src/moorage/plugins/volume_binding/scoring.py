@@ -1,4 +1,6 @@
-"""How well a node's storage is used by what the pod would get there; only with StorageCapacityScoring."""
+"""Score nodes by the utilization of their storage, with the gate StorageCapacityScoring.
+
+Follows pkg/scheduler/framework/plugins/volumebinding/scorer.go."""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ Amounts = tuple[int, int]
 
 
 def score_classes(shape: Sequence[UtilizationShapePoint], classes: Sequence[Amounts]) -> int:
-    """The mean over the classes, rounded half up; all weigh the same."""
+    """Return the mean over the storage classes, rounded half up; all classes have the same weight."""
     if not classes:
         return 0
     total = sum(shape_score(shape, utilization(*amounts)) for amounts in classes)
@@ -27,12 +29,12 @@ def score_classes(shape: Sequence[UtilizationShapePoint], classes: Sequence[Amou
 
 
 def utilization(requested: int, capacity: int) -> int:
-    """In percent; what does not fit counts as full."""
+    """Return the utilization in percent; a request that does not fit counts as full."""
     return FULL if capacity == 0 or requested > capacity else requested * FULL // capacity
 
 
 def shape_score(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
-    """Linear between the points, flat outside, in whole numbers that are cut towards zero."""
+    """Interpolate linearly between the points, flat outside, in integers truncated towards zero."""
     scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
     before = None
     for point in shape:
@@ -47,7 +49,7 @@ def shape_score(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
 
 
 def static_amounts(plan: VolumePlan) -> list[Amounts]:
-    """What is asked for and what is taken, per class of the chosen volumes."""
+    """Return the requested and the used size per class of the chosen volumes."""
     sums: defaultdict[str, Amounts] = defaultdict(lambda: (0, 0))
     for claim, volume in plan.static:
         name = volume.spec.storage_class_name
@@ -58,7 +60,7 @@ def static_amounts(plan: VolumePlan) -> list[Amounts]:
 
 
 def dynamic_amounts(found: Sequence[tuple[PersistentVolumeClaim, CSIStorageCapacity]]) -> list[Amounts]:
-    """What is asked for and what the node can still provision, per class; a capacity counts once."""
+    """Return the requested size and the size that the node can still provision, per class; a capacity counts once."""
     sums: defaultdict[str, Amounts] = defaultdict(lambda: (0, 0))
     for claim, capacity in found:
         name = claim.spec.storage_class_name or ""

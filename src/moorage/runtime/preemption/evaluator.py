@@ -144,7 +144,7 @@ async def _ask(extender: Extender, pod: Pod, candidates: Candidates) -> Candidat
     answer = await extender.preempt(pod, asked)
     unknown = sorted(set(answer) - set(asked))
     if unknown:
-        raise ExtenderError(f'extender {extender.name!r} claims a node "{unknown[0]}" that it was not asked about')
+        raise ExtenderError(f'extender {extender.name!r} claims a node "{unknown[0]}" that was not in the request')
     return Candidates.of(kept for c in candidates if (kept := _kept(extender, c, answer)) is not None)
 
 

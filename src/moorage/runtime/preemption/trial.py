@@ -8,8 +8,7 @@ first one that refuses a node is the one that is recorded.
 
 A reprieve asks only the filters that can change their mind: those that read the row, and those whose plugin is notified
 of the victim that returns. Where sums are all that matters no filter is asked at all: `headroom` says how much more
-other pods may request on each node, and a victim that returns is a subtraction, done for all nodes at the same time.
-"""
+other pods may request on each node, and a victim that returns is a subtraction, done for all nodes at the same time."""
 
 from __future__ import annotations
 
@@ -40,12 +39,12 @@ class SingleTrial(Protocol):
     def status(self) -> Status: ...
 
     def fits_beside(self, number: int) -> bool:
-        """Put a victim back, if the pod still fits beside it."""
+        """Put a victim back if the pod still fits beside it."""
         ...
 
 
 class NodesWithoutVictims:
-    """The nodes of one dry run, by number. `trials` are nodes that are judged in another way."""
+    """The nodes of one dry run, by number. `trials` are nodes that are judged individually."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class NodesWithoutVictims:
         return away
 
     def _one_by_one(self, rows: IntArray) -> BoolArray:
-        """Which nodes need more than sums when victims return."""
+        """Return the nodes that need more than sums when victims return."""
         if self.asked_by_row:
             return np.ones(len(rows), dtype=np.bool_)
         return self._with_own_state[rows] | np.isin(rows, list(self.trials))
@@ -109,7 +108,7 @@ class NodesWithoutVictims:
             self.statuses.set_row(row, single.status)
 
     def notified(self, row: int) -> list[list[PreFilterPlugin]]:
-        """By number of the victim: the plugins that it concerns beyond their own row."""
+        """Return by number of the victim the plugins that it concerns beyond their own row."""
         start = int(self.victims.offsets[row])
         mine = slice(start, start + int(self.victims.lengths[row]))
         extended = self.plugins.extended
@@ -119,7 +118,7 @@ class NodesWithoutVictims:
         return [[plugin for plugin, hit in zip(extended, hits, strict=True) if hit] for hits in columns]
 
     def state(self, row: int) -> tuple[CycleState, Status]:
-        """The cycle state for that node, without its victims."""
+        """Return the cycle state for that node, without its victims."""
         if not self._with_own_state[row]:
             return self.plugins.state, SUCCESS
         state = self._states.get(row)
@@ -136,8 +135,7 @@ class NodesWithoutVictims:
 
     @property
     def asked_by_row(self) -> list[FilterPlugin]:
-        """Filters to ask again whenever the row changes: those that read it and cannot say how much headroom
-        they see."""
+        """Return the filters to call again whenever the row changes: those that read it and do not report headroom."""
         if self._asked_by_row is None:
             plugins = self.plugins
             reading = [plugin for plugin in plugins.filters if plugin.name in plugins.by_row]
@@ -151,9 +149,8 @@ class NodesWithoutVictims:
         return self._asked_by_row
 
     def asked_again(self, notified: Sequence[PreFilterPlugin]) -> list[FilterPlugin]:
-        """Filters that may change their mind when a victim returns of which these plugins are notified: those
-        that read the row, and those that read the cycle state. A filter of an extended plugin that is not
-        notified is left out."""
+        """Return the filters whose answer may change when a victim returns that these plugins are notified of: those
+        that read the row or the cycle state. A filter of an extended plugin that is not notified is left out."""
         key = tuple(plugin.name for plugin in notified)
         if key not in self._asked_again:
             unconcerned = {plugin.name for plugin in self.plugins.extended} - set(key)
@@ -163,7 +160,7 @@ class NodesWithoutVictims:
         return self._asked_again[key]
 
     def _filter(self, nodes: Nodes) -> Nodes:
-        """All filters in their order; returns the nodes that pass."""
+        """Run all filters in order and return the nodes that pass."""
         for row, trial in self.trials.items():
             if not trial.status.is_success:
                 self.statuses.set_row(row, trial.status)
@@ -183,7 +180,7 @@ class NodesWithoutVictims:
         return nodes
 
     def _must_be_alone(self, plugin: FilterPlugin, nodes: Nodes) -> BoolArray | None:
-        """Which nodes this filter has to be asked about one by one; None for none."""
+        """Return the nodes for which this filter must be called one by one; None for none."""
         plugins, name = self.plugins, plugin.name
         if name in plugins.by_row and name not in plugins.by_sums:
             return np.ones(len(nodes), dtype=np.bool_)
@@ -212,7 +209,7 @@ class NodesWithoutVictims:
 
 
 class RowTrial:
-    """One of these nodes, when its victims return one by one."""
+    """One of these nodes, while its victims return one by one."""
 
     __slots__ = ("_notified", "_row", "_trial", "status")
 
@@ -248,13 +245,13 @@ class RowTrial:
         return False
 
     def _note(self, status: Status) -> None:
-        """A plugin whose AddPod or RemovePod fails makes the node useless."""
+        """Record that AddPod or RemovePod of a plugin failed, which makes the node unusable."""
         if self.status.is_success:
             self.status = status
 
 
 class Headroom:
-    """What remains on every row of a dry run while victims return, per resource."""
+    """The amounts that remain on every row of a dry run while victims return, per resource."""
 
     def __init__(self, victims: VictimColumns) -> None:
         self._victims = victims
@@ -262,7 +259,8 @@ class Headroom:
         """Resource → row → amount; of no meaning on rows that no plugin was asked about."""
 
     def limit(self, plugin: HeadroomFilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> bool:
-        """Take over what a plugin sees on these nodes. False when it cannot say, so it must be asked."""
+        """Apply the headroom that a plugin reports on these nodes. False if it cannot report any, so it must be
+        called."""
         try:
             answer = plugin.headroom(state, pod, nodes)
             for resource, column in (answer or {}).items():
@@ -276,7 +274,7 @@ class Headroom:
         return answer is not None
 
     def forget_plenty(self, rows: IntArray) -> None:
-        """Leave out the resources of which there is enough for all victims of these rows."""
+        """Drop the resources that are sufficient for all victims of these rows."""
         self._remaining = {
             resource: remaining
             for resource, remaining in self._remaining.items()
@@ -284,7 +282,7 @@ class Headroom:
         }
 
     def admits(self, row: int, number: int) -> bool:
-        """Whether one victim of a row may return."""
+        """Return whether one victim of a row may return."""
         at = int(self._victims.offsets[row]) + number
         return all(self._victims.column(name)[at] <= amount[row] for name, amount in self._remaining.items())
 
@@ -294,8 +292,8 @@ class Headroom:
             remaining[row] -= self._victims.column(name)[at]
 
     def fill(self, rows: IntArray, masks: Sequence[BoolArray | None], away: BoolArray) -> None:
-        """Let the victims of these rows return, in order, wherever there is headroom, and mark the others as away:
-        first the first victim of all rows, then the second. A mask names whose turn it is; `None` is all of them."""
+        """Let the victims of these rows return, in order, where there is headroom, and mark the others as away: first
+        the first victim of all rows, then the second. A mask selects the victims; `None` is all of them."""
         resources = [(amount, self._victims.column(name)) for name, amount in self._remaining.items()]
         for mask in masks:
             self._fill(rows, resources, mask, away)
@@ -316,7 +314,7 @@ class Headroom:
 
 
 def _return_one(rows: IntArray, at: IntArray, resources: Sequence[tuple[IntArray, IntArray]], away: BoolArray) -> None:
-    """One victim of each row: back if there is headroom in every respect, else away."""
+    """Return one victim of each row if there is headroom for every resource, otherwise mark it as away."""
     asked = [(remaining, column[at]) for remaining, column in resources]
     fits = np.ones(len(rows), dtype=np.bool_)
     for remaining, amount in asked:
@@ -327,5 +325,5 @@ def _return_one(rows: IntArray, at: IntArray, resources: Sequence[tuple[IntArray
 
 
 def _with(nodes: Nodes, rows: Sequence[int]) -> Nodes:
-    """These nodes and some more."""
+    """Return these nodes and some more."""
     return Nodes(nodes.columns, np.sort(np.append(nodes.rows, rows))) if rows else nodes

@@ -1,8 +1,8 @@
-"""The best rows of a baseline by total, so that the next choice does not look at all of them.
+"""The best rows of a baseline by total, so that the next choice does not check all of them.
 
-The heap holds the best few hundred rows. An entry is outdated once the total of its row has changed, and is
-dropped when it comes to the top; a row whose new total belongs among the best is entered again. When the heap
-is used up it is filled from all rows."""
+The heap holds the best few hundred rows. An entry is outdated once the total of its row has changed, and is dropped
+when it reaches the top; a row whose new total is among the best is pushed again. An empty heap is refilled from all
+rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVERYTHING = (0, _BEYOND)
 
 
 class BestRows:
-    """Positions in snapshot order by falling total, the first among equals first."""
+    """Positions in snapshot order by falling total; the first among equals comes first."""
 
     __slots__ = ("_heap", "_is_forgotten", "_last")
 
@@ -37,7 +37,7 @@ class BestRows:
         """All rows up to this entry are in the heap."""
 
     def best(self, totals: IntArray) -> int:
-        """The position of the highest total; one of them at least is not negative."""
+        """Return the position of the highest total; at least one total is not negative."""
         heap = self._heap
         while heap:
             negated, position = heap[0]
@@ -51,7 +51,7 @@ class BestRows:
         return self._heap[0][1]
 
     def changed(self, position: int, total: int) -> None:
-        """A row has this total now."""
+        """Record the new total of a row."""
         heap, entry = self._heap, (-total, position)
         if heap and heap[0][1] == position:  # the one that was taken: its entry is outdated
             if entry <= self._last:
@@ -64,7 +64,7 @@ class BestRows:
                 self._heap, self._last = [], _NOTHING
 
     def forget(self) -> None:
-        """Many rows have changed."""
+        """Discard the heap, because many rows have changed."""
         self._heap, self._last, self._is_forgotten = [], _NOTHING, True
 
     def _fill(self, totals: IntArray) -> None:
@@ -74,7 +74,7 @@ class BestRows:
 
 
 def _best(totals: IntArray) -> IntArray:
-    """The positions of the best rows, in order, without those that do not fit."""
+    """Return the positions of the best rows, in order, without rows that do not fit."""
     floor = 0
     if len(totals) > _ROWS:
         floor = max(int(np.partition(totals, -_ROWS)[-_ROWS]), 0)

@@ -1,9 +1,7 @@
 """ReuseCache: which baseline an attempt gets, what is kept of it afterwards, and for how long.
 
-signature seen before and kept      TemplateBaseline, with its changed rows judged again
-only what the pod demands of nodes  NodeSetBaseline, made when it is first asked for
-neither, or the attempt is special  NothingKnown
-"""
+signature seen before and kept TemplateBaseline, with its changed rows judged again only what the pod demands of nodes
+NodeSetBaseline, made when it is first asked for neither, or the attempt is special NothingKnown"""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ _WORTHWHILE = 3
 MOST_CHANGES_BY_TURNS = 1024
 """As `refreshing.MOST_CHANGES`, where templates take turns."""
 _ENOUGH_SEEN = 8
-"""After so many pods a baseline is built even if few seem to wait: that number is rough."""
+"""After this many pods a baseline is built even if few seem to be pending: that number is an estimate."""
 
 
 class Sized(Protocol):
@@ -47,7 +45,7 @@ B = TypeVar("B", bound=Sized)
 
 
 class Kept(Generic[B]):
-    """Baselines by key, bounded in bytes; the least recently used go first."""
+    """Baselines by key, bounded in bytes; the least recently used are evicted first."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -66,7 +64,7 @@ class Kept(Generic[B]):
         return found[0]
 
     def put(self, key: Key, baseline: B) -> list[B]:
-        """The others that had to go."""
+        """Store a baseline and return the evicted ones."""
         self.drop(key)
         size = baseline.nbytes
         self._kept[key] = baseline, size
@@ -90,12 +88,13 @@ class Kept(Generic[B]):
 
 
 class Sightings:
-    """How often pods with one signature came that no baseline served, and when building one is due.
+    """Counts pods with one signature that no baseline served, and decides when to build a baseline.
 
-    Of pods that wait together the first one is, if they are enough. Of others the second one is, because most
-    signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile than can be
-    judged again. A baseline that is lost before any pod has started from it costs more than it brings, so the next one
-    is built four times later each time. One that is lost because the nodes changed is not counted."""
+    If enough pods are pending together, it is built for the first one. Otherwise it is built for the second one,
+    because most signatures occur once, and only if that one comes soon: if many templates take turns, more rows change
+    in between than can be judged again. A baseline that is lost before any pod has used it costs more than it saves, so
+    the next one is built four times later each time. A baseline that is lost because the nodes changed is not counted.
+    """
 
     __slots__ = ("_generation", "_seen", "_unused", "_wait", "_waiting")
 
@@ -111,8 +110,8 @@ class Sightings:
         """Pods that waited behind that one."""
 
     def is_due(self, waiting: int, generation: int, most_changes: int) -> bool:
-        """Count one pod, behind which so many wait; whether a baseline is to be built for it. After more
-        changes than `most_changes` it would be lost until the next one comes."""
+        """Count one pod, with this many similar pods pending behind it, and return whether to build a baseline for it.
+        After more changes than `most_changes` it would be lost before the next pod comes."""
         comes_late = generation - self._generation > most_changes
         came_together = waiting or self._waiting
         self._generation, self._waiting = generation, waiting
@@ -128,25 +127,25 @@ class Sightings:
         return True
 
     def used(self) -> None:
-        """A pod has started from the baseline."""
+        """Record that a pod has used the baseline."""
         self._unused, self._wait = False, 1
 
     def excused(self) -> None:
-        """The baseline was lost because the nodes changed."""
+        """Record that the baseline was lost because the nodes changed."""
         self._unused = False
 
 
 class NoReuse:
-    """Every attempt starts from nothing: for comparisons, and for a single question."""
+    """Starts every attempt from nothing, for comparisons and for single questions."""
 
     def find(self, attempt: Attempt) -> Baseline:
         return NothingKnown(attempt.profile)
 
     def keep(self, attempt: Attempt) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
     def clear(self) -> None:
-        """Nothing was."""
+        """Do nothing, since nothing was kept."""
 
 
 class ReuseCache(NoReuse):
@@ -171,7 +170,7 @@ class ReuseCache(NoReuse):
         self._turns = Turns()
 
     def find(self, attempt: Attempt) -> Baseline:
-        """What is known before any plugin is asked about the pod."""
+        """Return what is known before any plugin is called for the pod."""
         signature = attempt.info.signature
         # Where a sample of the nodes is looked at, or one node is tried first, nothing is shared.
         special = attempt.profile.samples or attempt.pod.status.nominated_node_name
@@ -200,8 +199,8 @@ class ReuseCache(NoReuse):
         return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
 
     def keep(self, attempt: Attempt) -> None:
-        """After PreFilter has left all nodes in play: make a baseline for pods like this one, if more of them
-        are likely to come. The attempt goes on from it, so that no plugin is asked twice."""
+        """Make a baseline for similar pods, if more of them are likely to come; called after PreFilter has left all
+        nodes in play. The attempt continues from it, so that no plugin is called twice."""
         if attempt.baseline.by_template:
             return
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
@@ -225,7 +224,7 @@ class ReuseCache(NoReuse):
         attempt.state.to_activate = before.to_activate
 
     def clear(self) -> None:
-        """Other plugins answer from now on."""
+        """Discard everything, because the plugins have changed."""
         self._turns = Turns()
         self.templates.clear()
         self.node_sets.clear()
@@ -270,9 +269,9 @@ class ReuseCache(NoReuse):
 
 
 def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:
-    """A PreFilter that was asked refused the pod or narrowed the nodes, which goes before what the baseline
-    says about nodes: the attempt goes on as if nothing were known. Where the PreFilter ended the point at
-    once, the state is made as if the plugins behind it had never run, which those of the baseline did."""
+    """Continue as if nothing were known, because a PreFilter plugin rejected the pod or narrowed the nodes, which takes
+    precedence over the baseline. If the plugin ended PreFilter at once, the state is rebuilt without the plugins after
+    it, which had run for the baseline."""
     profile, before = attempt.profile, attempt.state
     attempt.baseline = NothingKnown(profile)
     attempt.forget_refusals()

@@ -1,8 +1,8 @@
-"""Scores that depend on pods anywhere, kept up to date from pod to pod by the plugins themselves.
+"""Scores that depend on pods anywhere, updated from pod to pod by the plugins themselves.
 
-A template's baseline holds what the plugins say that look at one row at a time. Where all others keep their
-scores up to date (`hot.IncrementalScorePlugin`) and refuse nothing, the next pod of the template needs
-neither PreScore nor Score nor NormalizeScore: the sum of what is kept and what is incremental decides."""
+A template's baseline holds the results of plugins that depend on one row at a time. If all others keep their scores up
+to date (`hot.IncrementalScorePlugin`) and reject nothing, the next pod of the template needs neither PreScore nor Score
+nor NormalizeScore: the sum of the kept and the incremental scores decides."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class IncrementalScores:
         self._totals: IntArray = np.empty(rows, dtype=np.int64)
 
     def best(self, base: IntArray, every: EveryRow) -> int | None:
-        """The row of the highest total, the first in snapshot order among equals, on top of the totals in
-        `base`; None when one of the plugins cannot tell."""
+        """Return the row of the highest total, the first in snapshot order among equals, on top of the totals in
+        `base`; None if one of the plugins cannot tell."""
         totals = self._totals
         for score, weight in self._scores:
             if not score.add_to(base, weight, totals):
@@ -41,7 +41,7 @@ class IncrementalScores:
 
 
 def may_be_incremental(remaining: RemainingPlugins) -> bool:
-    """Whether all plugins that remain to score can keep their scores up to date."""
+    """Return whether all remaining score plugins can keep their scores up to date."""
     scores = remaining.scores
     return bool(scores) and all(isinstance(step.plugin, IncrementalScorePlugin) for step in scores)
 
@@ -49,8 +49,8 @@ def may_be_incremental(remaining: RemainingPlugins) -> bool:
 def incremental_scores(
     remaining: RemainingPlugins, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray
 ) -> IncrementalScores | None:
-    """Ask the remaining plugins to keep their scores up to date from now on; `state` is that of an attempt in
-    which they scored. None when one of them cannot."""
+    """Ask the remaining plugins to keep their scores up to date from now on. `state` is that of an attempt in which
+    they scored. Return None if one of them cannot."""
     steps = [step for step in remaining.scores if step.name not in state.skip_score]
     if any(plugin.name not in state.skip_filter for plugin in remaining.filters):
         return None

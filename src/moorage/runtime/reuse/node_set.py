@@ -1,14 +1,14 @@
-"""Known per node set: what plugins that look at the nodes alone said, shared by all pods that are alike to them.
+"""Known per node set: results of plugins that depend on nodes only, shared by all pods that are alike to them.
 
-Pods with other labels and requests each time still have the same tolerations, node selectors and images. What the
-plugins behind these say changes with the nodes and not with pods that come and go, so it is computed once: a pod whose
-signature was never seen starts from there, and only the other plugins are asked about it.
+Pods whose labels and requests always differ still have the same tolerations, node selectors and images. The results of
+the plugins that read these change with the nodes and not with pods, so they are computed once: a pod with a new
+signature starts from there, and only the other plugins are called for it.
 
-    shared:  PreFilter and PreScore results · who refuses which node · raw scores, their sum where it is final
-    asked:   plugins that read what runs on the nodes (requests, ports, volumes), or pods anywhere
+    shared:  PreFilter and PreScore results · who rejects which node · raw scores, their sum where it is final
+    called:  plugins that read what runs on the nodes (requests, ports, volumes), or pods anywhere
 
-A plugin takes part by `few_signs`, `sign` and `reads`. Anything out of the ordinary (a PreFilter that refuses or
-narrows, an Error) gives no baseline: such pods start from nothing, which reports what happened."""
+A plugin takes part with `few_signs`, `sign` and `reads`. If a PreFilter plugin rejects the pod or narrows the nodes, or
+a plugin fails, there is no baseline: such pods start from nothing, which reports the reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from moorage.runtime.scoring import Scoring, add_scores, run_pre_score
 
 @dataclass(slots=True)
 class NodeSetBaseline(Baseline):
-    """What is shared by pods with one key. Nothing in it changes but the diagnosis."""
+    """The results shared by pods with one key. Only the diagnosis in it changes."""
 
     every: EveryRow
     node_generation: int
@@ -53,7 +53,7 @@ class NodeSetBaseline(Baseline):
 
     @property
     def holds(self) -> bool:
-        """Whether no node has changed, nor anything else that this depends on."""
+        """Return whether no node has changed, nor anything else that this depends on."""
         columns = self.every.nodes.columns
         return (
             columns.node_generation == self.node_generation
@@ -75,7 +75,7 @@ class NodeSetBaseline(Baseline):
 
 
 def build(profile: Profile, pod: Pod, every: EveryRow, version_of: VersionOf) -> NodeSetBaseline | None:
-    """Ask the plugins that look at the nodes alone about all of them. None when that gives no baseline."""
+    """Call the plugins that depend on nodes only for all nodes. Return None if that gives no baseline."""
     sharing = filter(shares_node_set, profile.deciding)
     reads = {plugin.name: known_reads(plugin, pod) for plugin in sharing}
     found = {name: said for name, said in reads.items() if said is not None and all(map(is_about_node, said))}
@@ -110,8 +110,8 @@ def _filter(
     statuses: NodeStatuses,
     ok: BoolArray,
 ) -> frozenset[str] | None:
-    """Run the filters of the named plugins. Those behind another filter in the configured order may not refuse before
-    it: they are returned, if they refuse anything, to be asked again at their place. None when one fails."""
+    """Run the filters of the named plugins. A filter that follows another one in the configured order must not reject
+    first: if it rejects any node, it is returned, to be called again at its place. Return None if one fails."""
     late: list[str] = []
     first = True
     for plugin in profile.filter:
@@ -159,7 +159,7 @@ def _score(baseline: NodeSetBaseline, profile: Profile, names: frozenset[str], p
 
 
 def one_for_all(raw: Scores, ok: BoolArray) -> Scores:
-    """A column whose feasible rows are all equal is kept as that one number."""
+    """Return a single number for a column whose feasible rows are all equal."""
     if isinstance(raw, int):
         return raw
     first = int(ok.argmax())

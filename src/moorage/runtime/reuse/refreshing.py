@@ -1,4 +1,4 @@
-"""A template's baseline brought up to date: the rows that have changed since are judged again, one by one."""
+"""Update a template's baseline: judge the rows that have changed since, one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moorage.runtime.reuse.turns import Turns
 from moorage.runtime.score_board import NEVER, ScoreStep
 
 FEW_CHANGES = 16
-"""After so many changes or fewer a baseline is brought up to date by itself, also one that takes turns."""
+"""After this many changes or fewer a baseline is updated separately, even if it takes turns."""
 MOST_CHANGED = 32
 """With more changed rows than this, starting from the node set is as fast as judging them one by one."""
 MOST_CHANGES = 4 * MOST_CHANGED
@@ -25,7 +25,7 @@ class Unusable(Exception):
 
 
 def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) -> bool:
-    """Bring a baseline up to date; `every` are the rows of now. False: it cannot be used any more."""
+    """Update a baseline; `every` are the current rows. Return False if it cannot be used any more."""
     if every is not found.every or not found.plugins.fingerprint.holds():
         return False
     columns = every.nodes.columns
@@ -52,7 +52,7 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
 
 
 def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
-    """What remains to be done after all members have been brought up to date together."""
+    """Do what remains after all members have been updated together."""
     rows = dict.fromkeys(turns.mark_current(found))
     if not rows:
         return True
@@ -68,15 +68,15 @@ def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
 
 
 def _refresh_all(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool, turns: Turns) -> None:
-    """What all local plugins say of a row."""
+    """Judge a row with all local plugins."""
     status = _refresh_row(found, pod, node, node_changed)
     if found.takes_turns and status.plugin in found.plugins.row_readers:
         turns.end(unusual=True)  # the row may fit again later, which they would not notice
 
 
 def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
-    """A node that fitted and whose pods have changed: only plugins that look at these are asked, which is why
-    a pod like the last one costs next to nothing. False: it does not fit any more."""
+    """Update a node that fitted and whose pods have changed. Only plugins that read pods are called, which is why a pod
+    like the last one costs next to nothing. Return False if the node does not fit any more."""
     if found.quick is not None:
         judges, steps, total = found.quick
         for judge in judges:
@@ -110,7 +110,7 @@ def _put(found: TemplateBaseline, row: int, total: int) -> None:
 
 
 def _load_total(found: TemplateBaseline, pod: Pod, node: NodeView) -> int:
-    """The total of a row whose pods have changed, where not all plugins are prepared."""
+    """Return the total of a row whose pods have changed, if not all plugins are prepared."""
     fixed = found.fixed
     total = fixed if isinstance(fixed, int) else int(fixed[node.row])
     for step, _ in found.row_steps:
@@ -140,7 +140,7 @@ def _rescore(found: TemplateBaseline, pod: Pod, node: NodeView, step: ScoreStep)
 
 
 def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool) -> Status:
-    """All local plugins on one row; what the filters say."""
+    """Judge one row with all local plugins and return the result of the filters."""
     row = node.row
     status = filter_with(found.plugins.filters, found.state, pod, node)
     if status.code is Code.ERROR:
@@ -170,7 +170,7 @@ def _set_verdict(found: TemplateBaseline, row: int, status: Status, was_ok: bool
 
 
 def _total(found: TemplateBaseline, pod: Pod, node: NodeView, anew: bool) -> int:
-    """The sum for one row; plugins that depend on the node alone are asked only when they have to."""
+    """Return the sum for one row; plugins that depend on the node only are called only if necessary."""
     fixed, moving = found.plugins.start, 0
     for step in found.steps:
         reads_row = step.name in found.plugins.row_readers

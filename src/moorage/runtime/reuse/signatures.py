@@ -1,11 +1,10 @@
-"""What makes pods alike, and for how long an answer about one of them holds.
+"""Decide which pods are alike, and how long an answer about one of them is valid.
 
-A signature is what all deciding plugins of a profile read of a pod. It is made when a pod enters the queue
-and looked up in every cycle. Its parts are long tuples that Python would hash and compare anew for each look,
-so equal ones are made the same object and compared by identity.
+A signature is everything that all deciding plugins of a profile read of a pod. It is made when a pod enters the queue
+and looked up in every cycle. Its parts are long tuples that Python would hash and compare on each lookup, so equal ones
+are interned and compared by identity.
 
-A fingerprint is the state of everything beside pod and nodes that kept answers depend on.
-"""
+A fingerprint is the state of everything besides pod and nodes that kept answers depend on."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ VersionOf = Callable[[Resource], int]
 
 
 class Key:
-    """Stands for a value; the same object for equal values."""
+    """Stands for a value; equal values have the same object."""
 
     __slots__ = ("value",)
 
@@ -43,7 +42,7 @@ class Key:
 
 
 class Signature(Key):
-    """What all deciding plugins of a profile read of a pod."""
+    """Everything that all deciding plugins of a profile read of a pod."""
 
     __slots__ = ("about_nodes", "waiting")
 
@@ -69,7 +68,7 @@ class Signatures:
         self._keys: OrderedDict[Hashable, Key] = OrderedDict()
 
     def signature(self, value: Hashable, about_nodes: Hashable | None) -> Signature:
-        """The signature of pods whose signs are `value`; `about_nodes` is the part with few values."""
+        """Return the signature of pods whose signs are `value`; `about_nodes` is the part with few values."""
         found = self._signatures.get(value)
         if found is not None:
             self._signatures.move_to_end(value)
@@ -103,7 +102,7 @@ class Signer:
         self._signatures = Signatures()
 
     def signature(self, pod: Pod) -> Signature:
-        """All plugins' `sign`, and the pod's template where one has none."""
+        """Combine all plugins' `sign`, with the pod's template for plugins that have none."""
         signs = tuple([plugin.sign(pod) for plugin in self._plugins])
         template = () if self._all_sign and None not in signs else template_of(pod)
         about_nodes = tuple([signs[index] for index in self._about_nodes])
@@ -114,12 +113,12 @@ class Signer:
 
 
 def shares_node_set(plugin: Plugin) -> bool:
-    """Whether what the plugin says about nodes is shared by all pods with an equal sign (`node_set`)."""
+    """Return whether all pods with an equal sign share the plugin's results about nodes (`node_set`)."""
     return isinstance(plugin, ReusablePlugin) and plugin.few_signs
 
 
 def template_of(pod: Pod) -> Hashable:
-    """What pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
+    """Return what pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
     owner = controller_of(pod)
     labels = tuple(sorted(pod.labels.items()))
     return (pod.namespace, labels, owner.uid if owner else "", msgspec.json.encode(pod.spec))
@@ -142,7 +141,7 @@ class Fingerprint:
         return [version.value for version in self._versions] + [*map(self._version_of, self._kinds)]
 
     def holds(self) -> bool:
-        """Whether nothing of it has changed; asked for every pod."""
+        """Return whether nothing has changed; called for every pod."""
         if self._bumps == Version.bumps and not self._kinds:
             return True
         if self._now() != self._values:
@@ -152,18 +151,18 @@ class Fingerprint:
 
 
 def known_reads(plugin: Plugin, pod: Pod) -> Collection[Dependency] | None:
-    """What a plugin says that its answers about this pod depend on; None where they cannot be kept."""
+    """Return what a plugin's answers about this pod depend on; None if they cannot be kept."""
     if not isinstance(plugin, ReusablePlugin) or plugin.sign(pod) is None:
         return None
     return plugin.reads(pod)
 
 
 def is_about_node(read: Dependency) -> bool:
-    """Whether this changes with the nodes themselves, or is watched by a fingerprint. NODE_COUNT is among
-    these: no baseline outlives a change of the set of nodes."""
+    """Return whether this changes with the nodes themselves, or is watched by a fingerprint. NODE_COUNT is included: no
+    baseline outlives a change of the set of nodes."""
     return read is Reads.NODE or read is Reads.NODE_COUNT or isinstance(read, Kind | Version)
 
 
 def is_about_row(read: Dependency) -> bool:
-    """Whether this changes with the node and the pods that run there, or is watched by a fingerprint."""
+    """Return whether this changes with the node and its pods, or is watched by a fingerprint."""
     return read is Reads.ROW or is_about_node(read)

@@ -1,15 +1,15 @@
-"""Known per template: what the plugins said of all rows for the last pod with the same signature.
+"""Known per template: the results of plugins for all rows, for the last pod with the same signature.
 
-Most pods have others of the same template. From the second one on, only the rows that have changed since are
-judged again, one by one in scalar Python (`refreshing`); then the next best row is taken. A plugin takes part
-when it says what its answer depends on (`reads`) and that is its own row: the node, and what runs there. All
-other plugins run for every pod, on top of what is kept.
+Most pods have others of the same template. From the second one on, only the rows that have changed since are judged
+again, one by one in scalar Python (`refreshing`); then the next best row is chosen. A plugin takes part if it declares
+what its answer depends on (`reads`) and that is its own row: the node and its pods. All other plugins run for every
+pod, on top of what is kept.
 
     kept:    verdict of the local filters per row · raw scores of the local score plugins · their sum
-    asked:   changed rows · filters and scores that look at pods anywhere · the choice
+    called:  for changed rows · filters and scores that depend on pods anywhere · the choice
 
-Plugins whose answers are kept are called local here. Nothing decides differently from an attempt that starts
-from nothing; tests/runtime/reuse compares them."""
+Plugins whose answers are kept are called local here. The decision is always that of an attempt that starts from
+nothing; tests/runtime/reuse compares them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TemplatePlugins:
 
 @dataclass(slots=True)
 class TemplateBaseline(Baseline):
-    """What is kept for one signature."""
+    """The results kept for one signature."""
 
     plugins: TemplatePlugins
     every: EveryRow
@@ -172,7 +172,7 @@ class TemplateBaseline(Baseline):
         return row
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
-        """The choice where all remaining plugins keep their scores up to date; None when one must be asked."""
+        """Return the choice if all remaining plugins keep their scores up to date; None if one must be called."""
         pre_filters = self.remaining.pre_filters
         if pre_filters:
             pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, pre_filters)
@@ -192,7 +192,7 @@ class TemplateBaseline(Baseline):
         return ScoreBoard(self.every, self.ok, self.totals + constant, self.columns, is_masked=True)
 
     def filter(self, attempt: Attempt, filters: Iterable[FilterPlugin]) -> Status:
-        """The filters that are not local, each at its place in the configured order."""
+        """Run the filters that are not local, each at its place in the configured order."""
         for plugin in filters:
             if plugin.name not in attempt.state.skip_filter:
                 status = self._filter_in_place(attempt, plugin)
@@ -201,7 +201,7 @@ class TemplateBaseline(Baseline):
         return SUCCESS
 
     def _filter_in_place(self, attempt: Attempt, plugin: FilterPlugin) -> Status:
-        """A filter also sees the rows that only later ones refuse, and is then their rejector."""
+        """Run a filter also on the rows that only later filters reject; it is then their rejector."""
         state, every, ranks = attempt.state, attempt.every, self.plugins.ranks
         rank = ranks[plugin.name]
         if not any(ranks[p.name] > rank and p.name not in state.skip_filter for p in self.plugins.filters):
@@ -227,7 +227,7 @@ class TemplateBaseline(Baseline):
         return board, status
 
     def scored(self, attempt: Attempt) -> None:
-        """Ask the remaining plugins for incremental scores. Where one cannot, they are asked again later."""
+        """Ask the remaining plugins for incremental scores. If one cannot provide them, they are asked again later."""
         # More was refused than is kept, such as rows of nominated pods: what PreScore has made of fewer rows
         # does not hold for the next pod.
         if self.incremental is not None or self.incremental_after < 0 or not attempt.statuses.is_lent:
@@ -241,7 +241,7 @@ class TemplateBaseline(Baseline):
             self.incremental_after = _INCREMENTAL_RETRY
 
     def check_complete(self) -> None:
-        """To be called when a column of raw scores was replaced."""
+        """Check the columns after one of raw scores was replaced."""
         self.columns = None
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
         self.is_complete = not self.remaining and self.sums_decide
@@ -260,7 +260,7 @@ class TemplateBaseline(Baseline):
         return judges, steps, self.fixed
 
     def copy_arrays(self) -> None:
-        """Have arrays of its own again, so that those of all need not be kept for one."""
+        """Copy the arrays, so that the arrays of all templates are not kept alive for one."""
         self.totals = self.ordered = self.totals.copy()
         for step, _ in self.row_steps:
             raw = self.raws[step.name]
@@ -281,8 +281,8 @@ class TemplateBaseline(Baseline):
 def build(
     profile: Profile, pod: Pod, state: CycleState, every: EveryRow, version_of: VersionOf
 ) -> TemplateBaseline | None:
-    """Keep what the local plugins say of all rows. `state` is that of a finished attempt. None when a plugin
-    fails: then there is nothing to keep."""
+    """Keep the results of the local plugins for all rows. `state` is that of a finished attempt. Return None if a
+    plugin fails."""
     plugins = TemplatePlugins.of(profile, pod, version_of)
     ok, statuses = every.alive.copy(), NodeStatuses(every.listed)
     state.skip_filter -= {plugin.name for plugin in plugins.remaining.pre_filters}

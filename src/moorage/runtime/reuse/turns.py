@@ -1,12 +1,12 @@
-"""Templates whose pods take turns: their baselines are brought up to date together.
+"""Templates whose pods take turns: their baselines are updated together.
 
-Between two pods of one template as many rows change as other templates had pods. Judging these rows again for each
-template would cost as much as starting from nothing. So a row that has changed is judged for all of them at once, by
-plugins that know how (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
+Between two pods of one template, other templates' pods change one row each. Judging these rows again for each template
+would cost as much as starting from nothing. So a changed row is judged for all templates at once, by plugins that
+support it (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
 
-Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. A node that has
-itself changed is left to each baseline. One that does not fit ends the turns: the baselines then go on by themselves,
-as up to date as they were, and turns begin again after a while, which is longer each time that they did not last."""
+Only the usual case is handled here: the pods of a node have changed, and it fits every template. A node that has itself
+changed is left to each baseline. A node that does not fit ends the turns: the baselines then continue separately, as
+current as they were, and turns begin again after a pause, which grows each time they did not last."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Lines = TypeVar("Lines", IntArray, FloatArray)
 
 
 class Turns:
-    """The baselines that take turns. Those are alike in everything but the numbers that the pods ask for."""
+    """The baselines that take turns. They differ only in the amounts that their pods request."""
 
     def __init__(self) -> None:
         self._members: list[TemplateBaseline] = []
@@ -61,11 +61,11 @@ class Turns:
         self._pause = _SHORT
 
     def may_begin(self, generation: int) -> bool:
-        """Whether baselines may join when the rows are of this generation."""
+        """Return whether baselines may join when the rows are of this generation."""
         return generation >= self._resume_at
 
     def join(self, found: TemplateBaseline, pod: Pod) -> None:
-        """A baseline takes turns from now on, if it can; it is up to date. `pod` is one of the template."""
+        """Let a current baseline take turns from now on, if it can. `pod` is one of the template."""
         if found.takes_turns or not self.may_begin(found.generation):
             return
         try:
@@ -100,7 +100,7 @@ class Turns:
         self._share(index)
 
     def catch_up(self, columns: Columns) -> bool:
-        """Bring all baselines up to date. False: turns have ended."""
+        """Update all baselines. False means that turns have ended."""
         generation, node_generation, changed = columns.news(self._generation)
         if len(changed) > _MOST_BEHIND or len(self._changed_nodes) > _MOST_CHANGED_NODES:
             self.end()
@@ -120,8 +120,8 @@ class Turns:
         return True
 
     def mark_current(self, found: TemplateBaseline) -> list[int]:
-        """After `catch_up`: a member is up to date but for the rows that are returned. Not only their pods
-        have changed since this was called for it, so it has to judge them by itself."""
+        """After `catch_up`, mark a member as current except for the returned rows. More than their pods has changed
+        since the last call for it, so the member must judge them itself."""
         rows = self._changed_nodes[found.nodes_seen :]
         found.nodes_seen += len(rows)
         found.generation, found.node_generation = self._generation, self._node_generation
@@ -129,8 +129,8 @@ class Turns:
         return rows
 
     def leave(self, found: TemplateBaseline) -> None:
-        """A baseline is not used any more. If it was a member, the last one takes its place; arrays of former
-        members are not kept for its sake."""
+        """Remove a baseline that is not used any more. If it was a member, the last member takes its place; arrays of
+        former members are not kept for it."""
         if found.takes_turns:
             last, place = self._members.pop(), found.place
             if last is not found:
@@ -144,7 +144,7 @@ class Turns:
             self._abandon(found)
 
     def end(self, *, unusual: bool = False) -> None:
-        """Every baseline goes on by itself. `unusual`: turns do not begin again soon."""
+        """Let every baseline continue separately. With `unusual`, turns do not begin again soon."""
         for found in self._members:
             found.takes_turns = False
             if found.nodes_seen == len(self._changed_nodes):
@@ -161,12 +161,12 @@ class Turns:
         self._every = None
 
     def _failed(self, error: Exception, generation: int) -> None:
-        _log.error("A plugin failed for many pods at once; it is asked for each of them", error=error, stack=True)
+        _log.error("A plugin failed for many pods at once; calling it for each pod", error=error, stack=True)
         self.end(unusual=True)
         self._resume_at = generation + self._pause
 
     def _is_like(self, found: TemplateBaseline) -> bool:
-        """Whether the same plugins look at changed rows."""
+        """Return whether the same plugins judge changed rows."""
         filters = [plugin for plugin, _ in found.row_filters]
         steps = [step for step, _ in found.row_steps]
         return filters == [plugin for plugin, _ in self._filters] and steps == [s for s, _, _ in self._scores]
@@ -199,7 +199,7 @@ class Turns:
             self._share(index)
 
     def _share(self, index: int) -> None:
-        """The baseline works on its lines from now on."""
+        """Make the baseline work on its lines of the shared arrays."""
         found = self._members[index]
         found.place = index
         found.totals = found.ordered = self._totals[index]
@@ -215,7 +215,7 @@ class Turns:
         found.raws.clear()
 
     def _judge(self, node: NodeView) -> bool:
-        """One node for all. False: something about it is unusual."""
+        """Judge one node for all templates. False means that something about it is unusual."""
         for plugin, largest in self._filters:
             if not plugin.fits_amounts(largest, node):
                 return False
@@ -238,8 +238,8 @@ class Turns:
 
 
 def _amounts(found: TemplateBaseline, pod: Pod) -> tuple[list[Amounts], list[Amounts]] | None:
-    """What the filters and scores that look at changed rows want to know of the template's pods. None where
-    one of them judges no pods together, or refuses a row now: it could fit later, unnoticed."""
+    """Return the amounts of the template's pods that the filters and scores of changed rows need. None if one of them
+    cannot judge pods together, or rejects a row now: it could fit later, unnoticed."""
     if not found.every.in_order:
         return None
     for_filters: list[Amounts] = []
