@@ -186,7 +186,9 @@ VECTORS = [
     pytest.param(lambda nodes: "no", "got 'no'", id="text"),
     pytest.param(lambda nodes: nodes.named("a"), "must return nodes.refuse", id="a bare mask"),
     pytest.param(lambda nodes: nodes.refuse(np.ones(1, np.bool_), "x"), "one entry per node (2)", id="short mask"),
-    pytest.param(lambda nodes: nodes[0].alone().refusals(), "another set of nodes", id="for other nodes"),
+    pytest.param(
+        lambda nodes: nodes[0].alone().refusals(), "other nodes than those that it was given", id="for other nodes"
+    ),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), ["x"] * 0), "IndexError", id="too few reasons"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), lambda i: i), "text", id="a number as reason"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), 5), "", id="a number for a reason"),
