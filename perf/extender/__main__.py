@@ -50,9 +50,9 @@ def _through(exchange: ExtenderExchange, nodes: int, pods: int, measure: int, se
 
 def _exchange_table(results: list[ExchangeResult]) -> Table:
     table = Table(title=f"{results[0].nodes} nodes, filter and prioritize for each pod")
-    for heading in ("sent", "what"):
+    for heading in ("exchange", "description"):
         table.add_column(heading)
-    for heading in ("bytes a node", "ms median", "ms p99", "pods/s"):
+    for heading in ("bytes per node", "ms median", "ms p99", "pods/s"):
         table.add_column(heading, justify="right")
     for result, exchange in zip(results, EXCHANGES, strict=True):
         table.add_row(

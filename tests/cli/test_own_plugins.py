@@ -119,7 +119,7 @@ def test_bench_says_which_pod_a_profile_did_not_place(options, tmp_path):
     (tmp_path / "config.yaml").write_text(CONFIG.replace("own_even", "own_odd"))
     result = runner.invoke(app, [*BENCH, *options, "--profile", "even"])
     assert result.exit_code == 1
-    assert "Workload plain: default/plain-0 was not placed: 0/20 nodes are available" in result.stderr
+    assert "Workload plain: default/plain-0 was not scheduled: 0/20 nodes are available" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("evaluate",), BENCH])
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_the_options_is_one_sentence(command, args, error, op
 
 def test_a_profile_without_a_configuration_is_refused():
     result = runner.invoke(app, ["evaluate", "--profile", "even"], input="")
-    assert (result.exit_code, "name it with --config" in result.stderr) == (1, True)
+    assert (result.exit_code, "need --config" in result.stderr) == (1, True)
 
 
 def test_a_configuration_with_extenders_is_refused(tmp_path):

@@ -22,7 +22,7 @@ from tests.cli.running import runner
         (["--rotate", "-5Mi"], "--rotate: '-5Mi' is not more than 0; write 100Mi or 1h"),
         (["-o", "day.json"], "the name of a recording must end in .jsonl, .jsonl.gz, .jsonl.zst"),
         (["--kubeconfig", "none.yaml"], "none.yaml"),
-        (["--plugin", "a:B"], "name it with --config"),
+        (["--plugin", "a:B"], "need --config"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(tmp_path, monkeypatch, options, says):

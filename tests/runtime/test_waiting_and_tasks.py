@@ -228,6 +228,6 @@ def test_item_2_a_task_that_goes_on_although_it_is_cancelled_is_named_with_its_p
 
     with caplog.at_level(logging.WARNING), cluster_with(worker(run=stubborn)) as cluster:
         cluster.settle()
-    (said,) = [record.__dict__[VALUES] for record in caplog.records if "Stopping waits" in record.msg]
+    (said,) = [record.__dict__[VALUES] for record in caplog.records if "Waiting for a cancelled task" in record.msg]
     assert said["task"] == "worker:run"
     assert said["at"].partition(":")[0] == __file__

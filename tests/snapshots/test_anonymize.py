@@ -239,7 +239,7 @@ def test_custom_objects_and_labels_that_name_them_stay_together(tmp_path):
     ("options", "says"),
     [
         (["--hash-names", "--annotations"], "--hash-names and --annotations exclude each other"),
-        (["--salt", "x"], "--salt is for --hash-names: say both"),
+        (["--salt", "x"], "--salt needs --hash-names"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options, says):

@@ -74,7 +74,7 @@ def test_field_selectors_of_other_kinds():
             "field label not supported: spec.x",
             id="field of a custom kind",
         ),
-        pytest.param(PODS, {"field_selector": "nonsense"}, "no term", id="field selector text"),
+        pytest.param(PODS, {"field_selector": "nonsense"}, "is not a term", id="field selector text"),
         pytest.param(PODS, {"label_selector": "a=("}, "label selector", id="label selector text"),
         pytest.param(PODS, {"page": "%%%"}, "continue key is not valid", id="page token"),
         pytest.param(PODS, {"page": "e30="}, "continue key is not valid", id="empty page token"),

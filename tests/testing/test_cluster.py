@@ -137,7 +137,9 @@ def test_a_request_in_virtual_time_fails_with_what_to_do_instead(request_: Calla
             await self.handle.clock.sleep(3600)
 
     cluster = cluster_with(Polls)
-    with pytest.raises(AssertionError, match=r"background work of 'Polls' failed: .* override that with the"):
+    with pytest.raises(
+        AssertionError, match=r"background work of 'Polls' failed: .* override it to return the response"
+    ):
         cluster.settle(0.5)
     cluster.close()
 
