@@ -229,16 +229,16 @@ def test_changed_since_names_the_rows_that_changed(table):
 
 def test_news_are_the_live_nodes_that_changed(table):
     start = table.generation
-    assert table.news(start) == (start, table.node_generation, [])
+    assert table.changes_since(start) == (start, table.node_generation, [])
     table.add_pod("b", entry("p"))
     table.add_pod("b", entry("q"))
-    generation, _, changed = table.news(start)
+    generation, _, changed = table.changes_since(start)
     assert generation == table.generation == start + 2
     assert [node.name for node in changed] == ["b"], "once"
     table.add_pod("nowhere", entry("r"))
-    assert table.news(generation)[2] == [], "a ghost is not shown"
+    assert table.changes_since(generation)[2] == [], "a ghost is not shown"
     table.set_node(make_node("a", zone="x"))
-    _, nodes, changed = table.news(start)
+    _, nodes, changed = table.changes_since(start)
     assert sorted(node.name for node in changed) == ["a", "b"]
     assert nodes == table.node_generation
 

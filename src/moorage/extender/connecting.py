@@ -17,7 +17,7 @@ from moorage.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
-LARGEST_BLOCK = (32 << 20) - (64 << 10)
+MAX_BLOCK = (32 << 20) - (64 << 10)
 """Bytes; glibc does not learn from larger ones."""
 
 
@@ -40,7 +40,7 @@ def _keep_freed_memory() -> None:
     """Make glibc keep freed memory. The nodes of one request take megabytes. glibc returns memory to the system if more
     is free than twice the largest block that was ever freed, and getting it back page by page takes as long as the rest
     of a request. So a large block that is never written to is allocated and freed."""
-    bytearray(LARGEST_BLOCK)
+    bytearray(MAX_BLOCK)
 
 
 def credentials_of(extender: Extender, path: str) -> Credentials:

@@ -66,7 +66,7 @@ class EveryRow:
         return SomeNodes(self, mask)
 
 
-News = tuple[int, int, "list[NodeView]"]
+ChangedRows = tuple[int, int, "list[NodeView]"]
 """What has changed since some generation: the current generation, that of the nodes, and each changed node
 once, without rows that have no node. A plain tuple, because one is built for every pod."""
 
@@ -195,7 +195,7 @@ class Columns(Protocol):
         """Bring all columns up to date. Return whether arrays that were returned before stay up to date
         until a node changes."""
 
-    def news(self, generation: int) -> News:
+    def changes_since(self, generation: int) -> ChangedRows:
         """Return the current generations and the changed nodes; called for every pod."""
 
 

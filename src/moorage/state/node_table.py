@@ -25,7 +25,7 @@ from moorage.api.meta import ReadOnlyDict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import node_allocatable
-from moorage.framework.nodes import Compute, ComputeRow, EveryRow, IntArray, News, Nodes, NodeView
+from moorage.framework.nodes import ChangedRows, Compute, ComputeRow, EveryRow, IntArray, Nodes, NodeView
 from moorage.state.columns import CacheError, ChangeLog, DerivedColumns, clamp
 from moorage.state.node_columns import StoredAmountColumns, StoredLabelColumns, TaintClasses
 from moorage.state.node_listing import NodeListing, zone_of
@@ -171,7 +171,7 @@ class NodeTable:
             amounts.catch_up()
         return True
 
-    def news(self, generation: int) -> News:
+    def changes_since(self, generation: int) -> ChangedRows:
         changes, views = self._changes, self._views
         now = changes.version
         if changes.version_before_row <= generation < now:  # one changed row: the usual case

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from moorage.api.pod import Pod
 from moorage.framework.nodes import (
     Amounts,
+    ChangedRows,
     CodeArray,
     Columns,
     Compute,
@@ -23,7 +24,6 @@ from moorage.framework.nodes import (
     FloatArray,
     IntArray,
     LabelColumns,
-    News,
     Nodes,
     NodeView,
     TaintClass,
@@ -219,7 +219,7 @@ class Overlay:
     def settle(self) -> bool:
         return False  # arrays are gathered when they are read
 
-    def news(self, generation: int) -> News:
+    def changes_since(self, generation: int) -> ChangedRows:
         changed = [self.view(row) for row in self.changed_since(generation)]
         return self.generation, self.node_generation, changed
 

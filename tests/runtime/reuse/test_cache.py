@@ -14,7 +14,7 @@ from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.events import QueuedPod
 from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
 from moorage.runtime.reuse import template
-from moorage.runtime.reuse.cache import Kept, NoReuse, ReuseCache, Sightings
+from moorage.runtime.reuse.cache import Kept, NoReuse, ReuseCache, ReusePolicy
 from moorage.runtime.reuse.node_set import NodeSetBaseline
 from moorage.runtime.reuse.signatures import Key
 from moorage.runtime.reuse.template import TemplateBaseline
@@ -83,7 +83,7 @@ def test_a_template_outlives_changed_rows_and_not_a_changed_set_of_nodes(change,
 
 
 def test_more_changed_rows_than_are_worth_judging_one_by_one_drop_a_template(monkeypatch):
-    monkeypatch.setattr("moorage.runtime.reuse.refreshing.MOST_CHANGED", 1)
+    monkeypatch.setattr("moorage.runtime.reuse.refreshing.MAX_CHANGED_ROWS", 1)
     clusters = Clusters()
     kept = [clusters.place(web(number)).baseline for number in range(3)][-1]
     for node in ("node-0", "node-1"):
@@ -158,15 +158,15 @@ def test_one_that_is_larger_than_the_bound_is_kept_alone():
 
 def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
     """The second pod of a signature, then one of five, one of seventeen, one of sixty-five."""
-    sightings = Sightings()
-    due = [number for number in range(200) if sightings.is_due(0, number, 128)]
+    policy = ReusePolicy()
+    due = [number for number in range(200) if policy.is_due(0, number, 128)]
     assert due == [1, 5, 21, 85, 149]
 
 
 def test_no_baseline_is_built_for_pods_between_which_too_much_changes():
-    sightings = Sightings()
-    assert not any(sightings.is_due(0, number * 1000, 128) for number in range(1, 50))
-    assert sightings.is_due(0, 49_001, 128)
+    policy = ReusePolicy()
+    assert not any(policy.is_due(0, number * 1000, 128) for number in range(1, 50))
+    assert policy.is_due(0, 49_001, 128)
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def test_no_baseline_is_built_for_pods_between_which_too_much_changes():
     ],
 )
 def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting, due):
-    sightings = Sightings()
+    policy = ReusePolicy()
     found: list[bool] = []
     for behind in waiting:
-        found.append(not any(found) and sightings.is_due(behind, 0, 128))
+        found.append(not any(found) and policy.is_due(behind, 0, 128))
     assert found == due
 
 

@@ -22,7 +22,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes
 from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 
-LARGEST_CPU = 128_000
+MAX_CPU = 128_000
 """Milli-cpu of a node that counts as the largest."""
 MAX_GPU_MILLI = WHOLE * MAX_CARDS
 
@@ -54,7 +54,7 @@ class BestFit(GpuScorePlugin):
     name = "BestFit"
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        free_cpu = (nodes.free(CPU) - cpu) / LARGEST_CPU
+        free_cpu = (nodes.free(CPU) - cpu) / MAX_CPU
         free_gpu = (self.cards.free(nodes).sum(axis=1) - request.total) / MAX_GPU_MILLI
         return whole(100 * (1 - 0.5 * free_cpu - 0.5 * free_gpu))
 
@@ -68,7 +68,7 @@ class DotProduct(GpuScorePlugin):
     name = "DotProduct"
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        by_cpu = nodes.free(CPU) / LARGEST_CPU * (cpu / LARGEST_CPU)
+        by_cpu = nodes.free(CPU) / MAX_CPU * (cpu / MAX_CPU)
         by_gpu = self.cards.free(nodes).sum(axis=1) / MAX_GPU_MILLI * (request.total / MAX_GPU_MILLI)
         return whole(100 * (1 - 0.5 * (by_cpu + by_gpu))).clip(0, 100)
 

@@ -16,7 +16,7 @@ from moorage.runtime.pre_filtering import run_pre_filter
 from moorage.runtime.profile import Profile
 from moorage.runtime.reuse import node_set, template
 from moorage.runtime.reuse.node_set import NodeSetBaseline
-from moorage.runtime.reuse.refreshing import FEW_CHANGES, MOST_CHANGES, refresh
+from moorage.runtime.reuse.refreshing import FEW_CHANGES, MAX_CHANGES, refresh
 from moorage.runtime.reuse.signatures import Key, Signature, VersionOf
 from moorage.runtime.reuse.template import TemplateBaseline
 from moorage.runtime.reuse.turns import Turns
@@ -24,14 +24,14 @@ from moorage.runtime.reuse.turns import Turns
 TEMPLATE_BYTES = 64 * 1024 * 1024
 NODE_SET_BYTES = 32 * 1024 * 1024
 _SEEN = 4096
-"""Signatures whose sightings are counted."""
-_LONGEST_WAIT = 64
+"""Signatures whose policy are counted."""
+_MAX_WAIT = 64
 """Pods of one signature between two times that a baseline is built which is never used."""
 _WORTHWHILE = 3
 """How many pods have to use a baseline until building it has paid: it costs more than an attempt saves."""
 
-MOST_CHANGES_BY_TURNS = 1024
-"""As `refreshing.MOST_CHANGES`, where templates take turns."""
+MAX_CHANGES_BY_TURNS = 1024
+"""As `refreshing.MAX_CHANGES`, where templates take turns."""
 _ENOUGH_SEEN = 8
 """After this many pods a baseline is built even if few seem to be pending: that number is an estimate."""
 
@@ -87,7 +87,7 @@ class Kept(Generic[B]):
         return gone[0]
 
 
-class Sightings:
+class ReusePolicy:
     """Counts pods with one signature that no baseline served, and decides when to build a baseline.
 
     If enough pods are pending together, it is built for the first one. Otherwise it is built for the second one,
@@ -117,7 +117,7 @@ class Sightings:
         self._generation, self._waiting = generation, waiting
         self._seen += 1
         if self._unused:
-            self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
+            self._unused, self._wait = False, min(4 * self._wait, _MAX_WAIT)
         if self._wait == 1 and came_together:
             if waiting < _WORTHWHILE and self._seen < _ENOUGH_SEEN:
                 return False
@@ -130,7 +130,7 @@ class Sightings:
         """Record that a pod has used the baseline."""
         self._unused, self._wait = False, 1
 
-    def excused(self) -> None:
+    def nodes_changed(self) -> None:
         """Record that the baseline was lost because the nodes changed."""
         self._unused = False
 
@@ -165,7 +165,7 @@ class ReuseCache(NoReuse):
         self._latest: Key | None = None
         """The signature of the latest baseline that was found; the next pod often has the same."""
         self._latest_found: TemplateBaseline | None = None
-        self._sightings: OrderedDict[Key, Sightings] = OrderedDict()
+        self._policies: OrderedDict[Key, ReusePolicy] = OrderedDict()
         self._most_seen = seen
         self._turns = Turns()
 
@@ -189,11 +189,11 @@ class ReuseCache(NoReuse):
                     self._latest, self._latest_found = signature, found
                     if not found.was_used:
                         found.was_used = True
-                        self._sighted(signature).used()
+                        self._policy_of(signature).used()
                 return found
             self._drop(signature)
             if found.every is not attempt.every:
-                self._sighted(signature).excused()
+                self._policy_of(signature).nodes_changed()
         if signature.about_nodes is None:
             return self._nothing_known(attempt.profile)
         return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
@@ -207,8 +207,8 @@ class ReuseCache(NoReuse):
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
         generation = attempt.nodes.columns.generation
-        most_changes = MOST_CHANGES_BY_TURNS if self._turns.may_begin(generation) else MOST_CHANGES
-        if not self._sighted(signature).is_due(signature.waiting, generation, most_changes):
+        most_changes = MAX_CHANGES_BY_TURNS if self._turns.may_begin(generation) else MAX_CHANGES
+        if not self._policy_of(signature).is_due(signature.waiting, generation, most_changes):
             return
         before = attempt.state
         found = template.build(attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of)
@@ -230,7 +230,7 @@ class ReuseCache(NoReuse):
         self.node_sets.clear()
         self._nothing.clear()
         self._latest = self._latest_found = None
-        self._sightings.clear()
+        self._policies.clear()
 
     def _nothing_known(self, profile: Profile) -> NothingKnown:
         found = self._nothing.get(profile)
@@ -252,12 +252,12 @@ class ReuseCache(NoReuse):
             self.node_sets.put(key, found)
         return found
 
-    def _sighted(self, signature: Key) -> Sightings:
-        found = self._sightings.get(signature)
+    def _policy_of(self, signature: Key) -> ReusePolicy:
+        found = self._policies.get(signature)
         if found is None:
-            found = self._sightings[signature] = Sightings()
-            if len(self._sightings) > self._most_seen:
-                self._sightings.popitem(last=False)
+            found = self._policies[signature] = ReusePolicy()
+            if len(self._policies) > self._most_seen:
+                self._policies.popitem(last=False)
         return found
 
     def _drop(self, signature: Key) -> None:

@@ -14,9 +14,9 @@ from moorage.runtime.score_board import NEVER, ScoreStep
 
 FEW_CHANGES = 16
 """After this many changes or fewer a baseline is updated separately, even if it takes turns."""
-MOST_CHANGED = 32
+MAX_CHANGED_ROWS = 32
 """With more changed rows than this, starting from the node set is as fast as judging them one by one."""
-MOST_CHANGES = 4 * MOST_CHANGED
+MAX_CHANGES = 4 * MAX_CHANGED_ROWS
 """After more changes than this, too many rows have changed as a rule: they are not even listed."""
 
 
@@ -31,12 +31,12 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
     columns = every.nodes.columns
     if found.takes_turns and columns.generation - found.generation > FEW_CHANGES and turns.catch_up(columns):
         return _refresh_in_turn(found, pod, turns)
-    if columns.generation - found.generation > MOST_CHANGES:
+    if columns.generation - found.generation > MAX_CHANGES:
         return False
     if found.shares_arrays and not found.takes_turns:
         found.copy_arrays()
-    generation, node_generation, changed = columns.news(found.generation)
-    if len(changed) > MOST_CHANGED:
+    generation, node_generation, changed = columns.changes_since(found.generation)
+    if len(changed) > MAX_CHANGED_ROWS:
         return False
     nodes_changed = node_generation != found.node_generation
     if nodes_changed:
@@ -56,7 +56,7 @@ def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
     rows = dict.fromkeys(turns.mark_current(found))
     if not rows:
         return True
-    if len(rows) > MOST_CHANGED:
+    if len(rows) > MAX_CHANGED_ROWS:
         return False
     found.incremental = None
     try:

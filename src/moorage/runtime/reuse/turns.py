@@ -101,7 +101,7 @@ class Turns:
 
     def catch_up(self, columns: Columns) -> bool:
         """Update all baselines. False means that turns have ended."""
-        generation, node_generation, changed = columns.news(self._generation)
+        generation, node_generation, changed = columns.changes_since(self._generation)
         if len(changed) > _MOST_BEHIND or len(self._changed_nodes) > _MOST_CHANGED_NODES:
             self.end()
             return False
