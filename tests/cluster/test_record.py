@@ -188,10 +188,10 @@ def test_a_record_of_a_churning_cluster_replays_as_it_was_and_twice_alike(
 
     (torn := tmp_path / "torn.jsonl.gz").write_bytes(killed[: len(killed) * 2 // 3])
     half = simulate(torn, tmp_path / "half", "--as-scheduled")
-    assert any("cut off" in problem for problem in problems(tmp_path / "half"))
+    assert any("truncated" in problem for problem in problems(tmp_path / "half"))
     (tmp_path / "torn.jsonl").write_bytes(text[: len(text) // 2])
     simulate(tmp_path / "torn.jsonl", tmp_path / "half-text")
-    assert any("cut off" in problem for problem in problems(tmp_path / "half-text"))
+    assert any("truncated" in problem for problem in problems(tmp_path / "half-text"))
     same = sum(first[pod] == node for pod, node in kept.items())
     taken = list((tmp_path / "day.snapshots").iterdir())
     with capsys.disabled():
