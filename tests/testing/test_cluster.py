@@ -160,3 +160,12 @@ def test_details_say_what_there_is_none_of(plugin, pod, node, problem):
         with pytest.raises(AssertionError, match=problem):
             cluster.details(plugin, pod, node)
         assert [found.missing for found in cluster.details("NodeResourcesFit", "p", "n")] == [5000]
+
+
+def test_remedies_are_those_of_the_running_configuration() -> None:
+    with Cluster() as cluster:
+        cluster.add(make_node("a", taints=["gpu=true:NoSchedule"]))
+        cluster.settle()
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert cluster.remedies("p")[0] == "Tolerate taint gpu=true:NoSchedule"

@@ -16,7 +16,6 @@ from moorage.api.meta import Object
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
-from moorage.app.configuration import configure
 from moorage.app.offline import question_engine
 from moorage.app.scheduler import Scheduler
 from moorage.explain.explanation import explain
@@ -275,8 +274,7 @@ class Cluster:
     def remedies(self, name: str, namespace: str = "default") -> list[str]:
         """Return the remedies that `moorage explain` shows for a pending pod. Each was tried on a copy of the
         cluster."""
-        options = {key: self._options[key] for key in ("plugins", "discover")}
-        configured = configure(self._options["config"], **options)
+        configured = self.scheduler.configuration
         kinds = [need.resource for cls in configured.plugins() for need in cls.needs if need.reads]
         engine = question_engine(configured, self.run(list_cluster(self.client, kinds)).changes())
         pod = find_pod(engine, name, namespace)
