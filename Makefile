@@ -5,9 +5,10 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 RAY     := $(VENV)/.ray
+LOWEST  := .venv-lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-coverage test-slow test-ui test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
+.PHONY: help up test test-coverage test-slow test-ui test-lowest controlplane test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +55,28 @@ test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 test-ui: $(STAMP) ## Drive the pages of `moorage ui` in Chromium; without one (apt-get install chromium) they are skipped
 	$(BIN)/python -m pytest -q -m ui tests/web/browser
 
-test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
+# A second environment with the lowest versions of the direct dependencies that pyproject.toml allows. The extra `ui` is
+# left out: NiceGUI needs a newer Starlette than the lowest. Deprecation warnings of the old versions do not fail a test.
+LOWEST_TOOLS := pytest pytest-xdist hypothesis hatchling editables
+LOWEST_TESTS := tests/api tests/cli tests/client tests/config tests/embedded/apiserver tests/embedded/catalog \
+  tests/endpoints tests/extender tests/serving tests/snapshots tests/store tests/telemetry tests/web/sources \
+  tests/web/test_guard.py
+
+$(LOWEST)/.installed: pyproject.toml tools/lowest_versions.py
+	$(CREATE) $(LOWEST)
+	$(PYTHON) tools/lowest_versions.py up sim parquet otel > $(LOWEST)/lowest.txt
+	$(subst $(BIN),$(LOWEST)/bin,$(INSTALL)) -r $(LOWEST)/lowest.txt $(LOWEST_TOOLS)
+	$(subst $(BIN),$(LOWEST)/bin,$(INSTALL)) --no-deps --no-build-isolation -e .
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed ## Run fast tests with the lowest versions of the dependencies
+	$(LOWEST)/bin/python -m pytest -q -n auto --dist worksteal -W default::DeprecationWarning -p no:cacheprovider \
+	  -m "not slow and not cluster and not ui" $(LOWEST_TESTS)
+
+controlplane: ## Build a real control plane (Go; minutes the first time)
 	@tools/controlplane/build > /dev/null || test $$? -eq 3
+
+test-cluster: $(STAMP) controlplane ## Run the tests that need a real control plane
 	$(BIN)/python -m pytest -q -m "cluster and not versions" tests/cluster tests/kubectl
 
 test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
@@ -64,10 +85,15 @@ test-cluster-versions: $(STAMP) ## One smoke run each against older API servers 
 # The families of plugins.jsonl.gz whose plugins are in moorage.contrib.
 PLUGIN_FAMILIES := allocatable|podstate|qos|load-target|load-variation|load-overcommit|load-power|gang|quota|toleration|syscalls|network|topological|numa-leastallocated|numa-mostallocated|numa-balancedallocation|numa-leastnumanodes
 
+# Recorded answers of kube-scheduler: version and set.
+RECORDED := 1.37:small-1.37 1.37:large-1.37 1.37:more-1.37 \
+  1.36:small 1.36:large 1.36:small-1.36-new 1.36:large-1.36-new 1.36:more-1.36
+
 conformance: $(STAMP) ## Compare with the answers of kube-scheduler and scheduler-plugins (needs ../shared/conformance)
 	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \
-	for set in small large; do \
-	  $(BIN)/moorage evaluate ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
+	for answers in $(RECORDED); do \
+	  version=$${answers%%:*}; set=$${answers#*:}; echo "kube-scheduler $$version, $$set:"; \
+	  $(BIN)/moorage evaluate --emulated-version=$$version ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
 	  $(BIN)/python ../shared/conformance/compare.py ../shared/conformance/$$set.jsonl.gz $(VENV)/$$set.verdicts || exit 1; \
 	done; \
 	gzip -dc ../shared/conformance/plugins.jsonl.gz | grep -E '"family":"($(PLUGIN_FAMILIES))"' > $(VENV)/plugins.jsonl && \
@@ -104,5 +130,5 @@ lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --extra otel --extra dask --extra parquet --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra ray --constraint requirements-dev.lock --output-file requirements-ray.lock pyproject.toml
 
-clean: ## Remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+clean: ## Remove the environments and caches
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -44,14 +44,14 @@ def test_files_are_small():
 
 
 def test_the_source_is_small():
-    assert len(LINES) <= 570
-    assert sum(LINES.values()) <= 89_000
+    assert len(LINES) <= 640
+    assert sum(LINES.values()) <= 101_000
 
 
 def test_packages_are_small():
     files = {package: size_of(package)[0] for package in PACKAGES}
     assert {name: count for name, count in files.items() if count > 40 and name not in LARGE_PACKAGES} == {}
     assert size_of("app")[0] <= 12
-    assert size_of("app")[1] <= 1300
+    assert size_of("app")[1] <= 1450
     assert size_of("framework")[0] <= 16
     assert size_of("framework")[1] <= 3400

@@ -102,10 +102,7 @@ def members(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
         elif isinstance(node, Function):
             yield signature(node), ast.get_docstring(node) or ""
         elif isinstance(node, ast.AnnAssign):
-            yield (
-                f"{ast.unparse(node.target).removeprefix('self.')}: {ast.unparse(node.annotation)}",
-                following,
-            )
+            yield (f"{ast.unparse(node.target).removeprefix('self.')}: {ast.unparse(node.annotation)}", following)
         elif isinstance(node, ast.Assign):
             yield ast.unparse(node.targets[0]).removeprefix("self."), following
 

@@ -1,6 +1,6 @@
 """Print the line coverage of every package of Moorage, and fail if the total is below the floor.
 
-    python tools/coverage_by_package.py COVERAGE.json     # from `coverage json`
+python tools/coverage_by_package.py COVERAGE.json     # from `coverage json`
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Curve:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Curves of results on the trace openb.")
-    parser.add_argument("results", type=Path, help="the folder that `moorage simulate -o` has made")
+    parser.add_argument("results", type=Path, help="the folder that `moorage simulate --output-dir` has made")
     parser.add_argument("--trace", default="default")
     parser.add_argument("--record", type=Path, help="append every run to this file")
     options = parser.parse_args()

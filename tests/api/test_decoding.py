@@ -186,17 +186,6 @@ BAD = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
             "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector.matchExpressions[0].operator",
             id="wish about pods",
         ),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": BAD}]
-                    }
-                }
-            },
-            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].operator",
-            id="wish about nodes",
-        ),
     ],
 )
 def test_validate_names_the_bad_value(spec, field):
@@ -204,6 +193,12 @@ def test_validate_names_the_bad_value(spec, field):
     with pytest.raises(ObjectError) as caught:
         validate(pod)
     assert ("Pod n/a", field) == (caught.value.object, caught.value.field)
+
+
+def test_a_node_preference_that_cannot_be_parsed_fails_in_pre_score_only():
+    """The API server accepts some of these, and kube-scheduler schedules such a pod if only one node is feasible."""
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": BAD}]}
+    validate(convert(PODS, {"metadata": {"name": "a"}, "spec": {"affinity": {"nodeAffinity": preferred}}}))
 
 
 def test_a_bound_pod_keeps_counting_whatever_its_selectors():

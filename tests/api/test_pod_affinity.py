@@ -39,4 +39,12 @@ def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
     gc.collect()
 
     assert gone() is None
-    assert _recent._terms <= _recent._max_terms
+    assert _recent.weight <= 4096
+
+
+def test_terms_that_were_just_compiled_are_kept_however_many_they_are() -> None:
+    terms = tuple(PodAffinityTerm(topology_key="t", namespaces=(f"n{i}",)) for i in range(5000))
+    affinity = Affinity(pod_anti_affinity=PodAntiAffinity(required_during_scheduling_ignored_during_execution=terms))
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="n"), spec=PodSpec(affinity=affinity))
+    number = id(compile_pod_terms(pod))
+    assert id(compile_pod_terms(pod)) == number

@@ -98,7 +98,7 @@ def resized(wanted, in_use, allocated, *, reason=None, sidecar=False):
         pytest.param(resized(4, "2", "3"), 4000, id="growing: the wanted value counts"),
         pytest.param(resized(4, "2", "3", reason="Deferred"), 4000, id="deferred: still wanted"),
         pytest.param(resized(4, "2", "3", reason="Infeasible"), 3000, id="infeasible: not wanted any more"),
-        pytest.param(resized(4, None, "9"), 4000, id="status without resources is not read"),
+        pytest.param(resized(4, None, "9"), 9000, id="allocated amounts count without actual ones"),
         pytest.param(resized(1, "2", "3", sidecar=True), 3000, id="sidecars are resized as well"),
     ],
 )
@@ -110,9 +110,9 @@ def test_without_status_only_the_spec_counts():
     assert pod_requests(resized(1, "2", "3"), use_status=False) == {"cpu": 1000}
 
 
-def test_an_ordinary_init_container_is_never_read_from_the_status():
+def test_an_ordinary_init_container_is_read_from_the_status_too():
     reported = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "9"}))
-    assert pod_requests(pod(init=[ask(cpu=1)], status=PodStatus(init_container_statuses=(reported,)))) == {"cpu": 1000}
+    assert pod_requests(pod(init=[ask(cpu=1)], status=PodStatus(init_container_statuses=(reported,)))) == {"cpu": 9000}
 
 
 @pytest.mark.parametrize(("reason", "milli"), [(None, 8000), ("Infeasible", 6000)])

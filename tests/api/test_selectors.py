@@ -19,6 +19,8 @@ from moorage.api.node_selectors import (
 from moorage.api.pod import Affinity, NodeAffinity, Pod, PodSpec
 from moorage.api.selectors import (
     EVERYTHING,
+    IN,
+    NOT_IN,
     NOTHING,
     Requirement,
     compile_label_selector,
@@ -275,7 +277,7 @@ def test_preferred_terms_add_up_their_weights():
 def test_a_bad_preferred_term_is_refused():
     with pytest.raises(SelectorError) as caught:
         compile_preferred_terms([PreferredSchedulingTerm(weight=1, preference=term(node_expression("a", "Near")))])
-    assert caught.value.field == "[0].preference.matchExpressions[0].operator"
+    assert caught.value.field == "[0].matchExpressions[0].operator"
 
 
 @pytest.mark.parametrize(
@@ -367,3 +369,38 @@ def test_label_keys(key, valid):
 )
 def test_label_values(text, valid):
     assert valid is is_label_value(text)
+
+
+MANY_VALUES = tuple(sorted(f"v{i}" for i in range(1000)))
+
+
+@pytest.mark.parametrize("operator", [IN, NOT_IN])
+def test_many_values_are_searched_and_not_scanned(operator: str) -> None:
+    class Compared(str):
+        """Counts how often it is compared."""
+
+        number = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Compared.number += 1
+            return str.__eq__(self, other)
+
+        def __gt__(self, other: str) -> bool:
+            Compared.number += 1
+            return str.__gt__(self, other)
+
+    requirement = Requirement("app", operator, MANY_VALUES)
+    for value in ("v0", "v500", "v999", "nope", "", "zzz"):
+        assert requirement.matches({"app": Compared(value)}) is ((value in MANY_VALUES) == (operator == IN))
+    assert Compared.number < 120
+
+
+def test_a_large_selector_is_compiled_but_not_kept() -> None:
+    listed = LabelSelectorRequirement(key="app", operator=IN, values=MANY_VALUES)
+    large = LabelSelector(match_expressions=(listed,))
+    assert compile_label_selector(large) == compile_label_selector(large)
+    assert compile_label_selector(large) is not compile_label_selector(large)
+    small = LabelSelector(match_labels={"app": "web"})
+    assert compile_label_selector(small) is compile_label_selector(small)

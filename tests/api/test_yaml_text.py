@@ -47,7 +47,8 @@ HOSTILE = {
         pytest.param("a: [", YamlError, "it is not YAML: ", id="cut off"),
         pytest.param(b"\xff\xfe\xff", YamlError, "it is not YAML: ", id="not text"),
         pytest.param("a: !!int x", YamlError, "it is not YAML: ", id="not a number"),
-        pytest.param("a: *b", YamlError, "it is not YAML: ", id="unknown alias"),
+        pytest.param("a: *b", YamlError, "it is not YAML: line 1, column 4: found undefined alias", id="unknown alias"),
+        pytest.param("a: \x01", YamlError, "control characters are not allowed at position 3", id="control character"),
         pytest.param("!!python/object/apply:os.getcwd []", YamlError, "it is not YAML: ", id="code"),
     ],
 )
@@ -56,6 +57,7 @@ def test_texts_that_are_refused(text: str | bytes, error: type[YamlError], messa
         with pytest.raises(error, match=r"^it ") as caught:
             read(text, "it")
         assert message in str(caught.value)
+        assert "string>" not in str(caught.value), "PyYAML's name for a text without a file"
 
 
 def test_a_long_text_is_not_parsed():
@@ -85,6 +87,15 @@ def test_aliases_within_the_limits_and_merge_keys_are_expanded():
 
 def test_times_and_dates_stay_text():
     assert load("a: 2026-01-01\nb: 2026-01-01T00:00:00Z") == {"a": "2026-01-01", "b": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("text", ["!!bool x", "!!int ''", "!!float ''", "!!timestamp x", "!!int x", "!!binary ä"])
+def test_a_value_that_does_not_fit_its_tag_is_an_error(text):
+    with pytest.raises(YamlError, match=r"^it is not YAML: "):
+        load(f"a: {text}", "it")
+    value, problems = yaml_source.parse(f"a: {text}")
+    assert value in (None, {"a": None})
+    assert len(problems) == 1
 
 
 def test_a_single_document_is_expected_by_load_only():

@@ -76,7 +76,9 @@ def test_nominations_are_those_of_the_queue():
     changes = [Change(NODES, None, make_node("n")), *(Change(PODS, None, pod) for pod in pods)]
     asked, whole = question_engine(DEFAULT, changes), offline_engine(DEFAULT)
     load(whole, changes)
-    assert nominations(asked.nominator) == nominations(whole.queue.nominator) == {"n": ["default/plain"]}
+    assert (
+        nominations(asked.nominator) == nominations(whole.queue.nominator) == {"n": ["default/plain", "default/gated"]}
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -85,7 +87,7 @@ def test_a_changed_file_is_taken_over_within_two_seconds(tmp_path, change):
         assert watched.profiles() == ["one", "two"]
         assert watched.reloader.outcome.generation == 2
         assert watched.reloads() == {"applied": 1}
-        assert watched.notes("ConfigurationReloaded") == ["generation 2: profiles one two"]
+        assert watched.notes("ConfigurationReloaded") == [f"generation 2: profiles one two ({path} changed)"]
 
 
 def test_a_mounted_config_map_is_followed_through_its_links(tmp_path):
@@ -204,6 +206,57 @@ def test_plugin_code_is_imported_anew_where_that_is_asked_for(tmp_path, plugins)
         cluster.add(make_pod("r", scheduler_name="one"))
         cluster.settle(5)
         assert cluster.node_of("r") == "a"
+
+
+COUNTED = """
+    import {imports}
+    from moorage.framework import ScorePlugin
+
+    class Counted(ScorePlugin):
+        name = "{name}"
+        made = []
+
+        def __init__(self, args, handle):
+            self.made.append(handle)
+            {imports}.LOG.append("{name}")
+
+        def score(self, state, pod, node):
+            return 1
+    """
+
+
+def test_only_plugins_whose_code_changed_are_built_again_and_the_log_names_the_file(tmp_path, monkeypatch, caplog):
+    """The first imports the helper through a package, the second does not import it."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "config.yaml"
+    enabled = "{multiPoint: {enabled: [{name: 'one_counted:Counted'}, {name: 'two_counted:Counted'}]}}"
+    path.write_text(HEAD + f"profiles: [{{schedulerName: one, plugins: {enabled}}}]\n")
+    write(tmp_path / "counted_log.py", "LOG = []")
+    (tmp_path / "counted_parts").mkdir()
+    write(tmp_path / "counted_parts" / "__init__.py", "from .helper import LOG")
+    write(tmp_path / "counted_parts" / "helper.py", "from counted_log import LOG")
+    write(tmp_path / "one_counted.py", COUNTED.format(name="One", imports="counted_parts"))
+    write(tmp_path / "two_counted.py", COUNTED.format(name="Two", imports="counted_log"))
+    with Watched(path, True, tmp_path) as watched, caplog.at_level(logging.INFO):
+        import counted_log  # type: ignore[import-not-found]
+
+        assert counted_log.LOG == ["One", "Two"]
+        write(tmp_path / "counted_parts" / "helper.py", "from counted_log import LOG  # another version")
+        watched.cluster.settle(2)
+        assert counted_log.LOG == ["One", "Two", "One"]
+        assert "Reloaded the configuration (counted_parts/helper.py changed)." in caplog.text
+        path.write_text(path.read_text().replace("schedulerName", "percentageOfNodesToScore: 0, schedulerName"))
+        watched.cluster.settle(2)
+        assert counted_log.LOG == ["One", "Two", "One"]
+        assert "Reloaded the configuration (config.yaml changed)." in caplog.text
+        write(tmp_path / "one_counted.py", "def")
+        watched.cluster.settle(2)
+        write(tmp_path / "counted_log.py", "LOG = ['again']")
+        watched.cluster.settle(2)
+        assert "SyntaxError" in watched.reloader.outcome.error, "a file that could not be loaded is tried again"
+        write(tmp_path / "one_counted.py", COUNTED.format(name="One", imports="counted_parts"))
+        watched.cluster.settle(2)
+        assert sys.modules["counted_log"].LOG == ["again", "One", "Two"]
 
 
 def test_a_bug_in_loading_is_an_error_like_others(tmp_path):

@@ -55,7 +55,7 @@ def test_shows_the_plugins_of_each_point_in_order_with_weights(file):
     result = check(file(HEAD))
     assert result.exit_code == 0
     assert row(result.output, "filter") == (
-        "NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, "
+        "NodeName, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, "
         "VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, "
         "InterPodAffinity, DynamicResources, NodeDeclaredFeatures"
     )

@@ -7,7 +7,7 @@ from tests.cli.running import run_in, runner
 
 REFUSAL = (
     "0/4 nodes are available: 1 Node: k8s, 1 Node: node1, 1 node(s) had untolerated taint(s), "
-    "1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/4 nodes are available: "
+    "1 node(s) were unschedulable. preemption: 0/4 nodes are available: "
     "2 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
 )
 

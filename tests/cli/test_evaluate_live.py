@@ -1,11 +1,16 @@
 """`moorage evaluate` on a live API server: listed once, never written to."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moorage import snapshots
+from moorage.api.resources import NODES, PODS
 from moorage.cli.root import app
+from moorage.snapshots.cluster import ClusterObjects
+from moorage.testing import make_node
 from tests.cli.running import runner
 from tests.run.api_thread import ApiThread
 
@@ -89,3 +94,31 @@ def test_what_cannot_be_judged_is_one_sentence(api, args, error, tmp_path, monke
     result = runner.invoke(app, ["evaluate", "--kubeconfig", str(api.kubeconfig), *args], input="")
     assert result.exit_code == 1
     assert error in result.stderr
+
+
+@pytest.fixture
+def snapshot_file(tmp_path: Path) -> Path:
+    objects = ClusterObjects({NODES: [make_node("a", cpu="1"), make_node("b", cpu="8")], PODS: []})
+    snapshots.save(objects, tmp_path / "c.json", taken="2026-01-01T00:00:00Z")
+    return tmp_path / "c.json"
+
+
+def test_a_pod_is_judged_on_a_snapshot(snapshot_file, tmp_path):
+    (tmp_path / "p.json").write_text(json.dumps(pod("p", cpu="4")))
+    result = runner.invoke(app, ["evaluate", "--snapshot", str(snapshot_file), "-f", str(tmp_path / "p.json")])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["feasible"] == ["b"]
+
+
+def test_a_snapshot_excludes_a_live_cluster(snapshot_file):
+    result = runner.invoke(app, ["evaluate", "--snapshot", str(snapshot_file), "--context", "x"])
+    assert (result.exit_code, "--snapshot excludes" in result.stderr) == (1, True)
+
+
+def test_moorage_snapshot_replaces_no_file_unless_forced(snapshot_file):
+    before = snapshot_file.read_bytes()
+    result = runner.invoke(app, ["snapshot", str(snapshot_file), "--kubeconfig", "/none"])
+    assert (result.exit_code, "exists; name another file, or" in result.stderr) == (1, True)
+    result = runner.invoke(app, ["snapshot", str(snapshot_file), "--kubeconfig", "/none", "--force"])
+    assert "exists;" not in result.stderr
+    assert snapshot_file.read_bytes() == before

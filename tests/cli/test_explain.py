@@ -55,8 +55,9 @@ def test_a_pending_pod_has_message_refusals_and_remedies(snapshot):
     assert result.exit_code == 3
     printed = lines(result)
     assert printed[0] == "default/train is pending: 0 of 2 nodes are feasible."
-    assert printed[1].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).")
-    assert printed[2:8] == [
+    assert printed[1] == "2 cpu requested; most free: 8 on gpu; 1 on cpu."
+    assert printed[2].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).")
+    assert printed[3:9] == [
         "nodes  sole reason  plugin            reason",
         "1      1            TaintToleration   node(s) had untolerated taint(s)",
         "                                        taint gpu=true:NoSchedule",
@@ -64,9 +65,17 @@ def test_a_pending_pod_has_message_refusals_and_remedies(snapshot):
         "                                        cpu: 2 requested, 1 free (1 short)",
         "",
     ]
-    assert printed[8] == "What would help (each was tried on a copy of this cluster):"
-    assert printed[9] == "  - Tolerate taint gpu=true:NoSchedule. Makes 1 node feasible (gpu)."
-    assert printed[10] == "  - Request 1 less cpu. Makes 1 node feasible (cpu)."
+    assert printed[9] == "What would help (each was tried on a copy of this cluster):"
+    assert printed[10:18] == [
+        "  - Tolerate taint gpu=true:NoSchedule. Makes 1 node feasible (gpu).",
+        "      spec:",
+        "        tolerations:",
+        "        - key: gpu",
+        "          operator: Equal",
+        "          value: 'true'",
+        "          effect: NoSchedule",
+        "  - Request at most 1 cpu. Makes 1 node feasible (cpu).",
+    ]
 
 
 def test_a_pod_that_fits_has_scores(snapshot):
@@ -83,12 +92,21 @@ def test_a_running_pod_is_marked_in_the_scores(snapshot):
 
 
 def test_a_gated_pod_says_so(snapshot):
-    assert "The pod is gated: waiting for scheduling gates: [quota]" in lines(run("explain", "gated"))
+    result = run("explain", "gated")
+    assert result.exit_code == 3
+    assert lines(result)[:2] == [
+        "default/gated is gated by the scheduling gate quota. The scheduler does not try it until it is removed.",
+        "Without it, 0 of 2 nodes would be feasible.",
+    ]
 
 
 def test_a_pod_of_another_scheduler_says_which_profile_was_asked(snapshot):
-    printed = lines(run("explain", "foreign"))
-    assert printed[1] == "The pod names scheduler 'volcano'; profile 'default-scheduler' was asked instead."
+    result = run("explain", "foreign")
+    assert result.exit_code == 3
+    printed = lines(result)
+    assert printed[0] == "default/foreign waits for the scheduler volcano; default-scheduler does not schedule it."
+    assert "No node has 9 cpu: the largest is gpu with 8." in printed
+    assert printed[3] == "The pod names scheduler 'volcano'; profile 'default-scheduler' was asked instead."
 
 
 def test_preemption_is_a_table_of_candidates(snapshot):
@@ -129,7 +147,7 @@ def test_another_configuration_gives_another_answer(snapshot):
     [
         (("absent",), "pod 'absent' does not exist in namespace 'default'"),
         (("train", "-n", "team"), "pod 'train' does not exist in namespace 'team'; found default/train"),
-        (("node/cpu",), "node/cpu: only pods can be explained; write pod/NAME"),
+        (("node/cpu",), "node/cpu: only pods and their owners can be explained; write pod/NAME"),
         (("train", "--node", "absent"), "node 'absent' does not exist; `kubectl get nodes` lists the nodes"),
         (("train", "--profile", "x"), "--profile, --plugin and --plugin-path need --config"),
         (("train", "--config", "lax.yaml", "--profile", "x"), "has no profile 'x'"),

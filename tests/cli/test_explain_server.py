@@ -25,7 +25,7 @@ from moorage.testing import Cluster, make_node, make_pod
 from moorage.up import kubeconfig
 from tests.cli.running import runner
 from tests.endpoints.asking import Asker
-from tests.endpoints.test_health import VIEWS, Reviews
+from tests.endpoints.served import VIEWS, Reviews
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -109,7 +109,7 @@ def explain(endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("HOME", str(endpoints.kubeconfig.parent))
 
     def run(pod: str, *args: str) -> Result:
-        return runner.invoke(app, ["explain", pod, "--server", endpoints.url, *args], env={"COLUMNS": "160"})
+        return runner.invoke(app, ["explain", pod, "--server", endpoints.url, *args], env={"COLUMNS": "300"})
 
     return run
 
@@ -123,7 +123,7 @@ def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(expla
     assert "  NodeUnschedulable: NodeAdd, NodeUpdateNodeTaint, PodUpdatePodToleration" in lines
     assert any(line.startswith("Without such an event it is retried at ") for line in lines)
     attempts = [line.split() for line in lines if line[:2] in ("1 ", "2 ")]
-    assert [row[2:4] for row in attempts[:2]] == [["UnschedulablePodAdd", "0"], ["NodeAdd", "(NodeUnschedulable)"]]
+    assert [row[2:4] for row in attempts[:2]] == [["UnscheduledPodAdd", "0"], ["NodeAdd", "(NodeUnschedulable)"]]
     assert any(line.split() == ["2", "NodeResourcesFit", "Insufficient", "cpu", "n,", "late"] for line in lines)
 
 
@@ -136,7 +136,38 @@ def test_a_pod_that_has_a_node_shows_where_it_went_and_the_scores(explain):
 
 def test_programs_get_the_answer_itself(explain, endpoints):
     result = explain("pod/big", "--kubeconfig", "kubeconfig", "-o", "json")
-    assert json.loads(result.output) == endpoints.answers["big"]
+    answer = json.loads(result.output)
+    assert answer.pop("remedies") == []
+    assert answer.pop("remediesMissing") == FEASIBLE
+    assert answer == endpoints.answers["big"]
+
+
+FEASIBLE = "No remedies are needed: 1 of 3 nodes are feasible now, and the next attempt may succeed."
+"""The running scheduler says that it does not use NodeUnschedulable."""
+
+
+def test_a_rejected_pod_shows_what_would_help_it(explain):
+    Path("defaults.yaml").write_text(DEFAULTS)
+    with_defaults = ("--kubeconfig", "kubeconfig", "--config", "defaults.yaml")
+    lines = explain("pod/big", *with_defaults).output.splitlines()
+    start = lines.index("What would help (each was tried on a copy of this cluster):")
+    assert any("cordoned" in line and "feasible" in line for line in lines[start + 1 :])
+    assert "What would help" not in explain("pod/big", *with_defaults, "--remedies", "0").output
+    assert "What would help" not in explain("pod/small", *with_defaults).output
+
+
+def test_remedies_are_tried_with_the_configuration_of_the_scheduler(explain):
+    assert explain("pod/big", "--kubeconfig", "kubeconfig").output.splitlines()[-1] == FEASIBLE
+
+
+def test_a_user_who_may_not_copy_the_cluster_gets_the_records_and_one_sentence(explain, endpoints):
+    (endpoints.kubeconfig.parent / "reader").write_text("reader-token\n")
+    result = explain("pod/big", "--kubeconfig", "kubeconfig", "--token-file", "reader")
+    assert result.exit_code == 3, result.output
+    assert "What would help" not in result.output
+    last = result.output.splitlines()[-1]
+    assert last.startswith("No remedies are shown, because the cluster cannot be copied: ")
+    assert "nonResourceURL /moorage/v1/snapshot" in last
 
 
 @pytest.mark.parametrize(
@@ -213,7 +244,7 @@ KEPT = {"note": "kept on demand"}
 @pytest.mark.parametrize(("args", "annotations"), [((), {}), (("--annotations",), KEPT)])
 def test_a_snapshot_of_a_scheduler_is_a_file_like_any_other(run, tmp_path, args, annotations):
     file = tmp_path / "seen.json.gz"
-    result = run("snapshot", "-o", str(file), *args)
+    result = run("snapshot", str(file), *args)
     assert result.exit_code == 0, result.output
     pods = {pod.name: pod for pod in snapshots.load(file).objects[PODS]}
     assert {name: pod.spec.node_name for name, pod in pods.items()} == {"small": "n", "big": ""}

@@ -79,6 +79,7 @@ def test_print_config_needs_no_cluster(folder):
         (["--url=http://a:1"], "--url belongs to --print-config"),
         (["--profile=x"], "has no profile 'x'"),
         (["--bind-address=here"], "--bind-address: 'here' is not an IP address"),
+        (["--bind-address=0.0.0.0"], "set --client-ca-file"),
         (["--tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file belong together"),
         (["--client-ca-file=/does/not/exist"], "--client-ca-file /does/not/exist"),
         (["--kubeconfig=/does/not/exist"], "/does/not/exist"),
@@ -175,6 +176,31 @@ def test_the_process_serves_its_verbs_until_sigterm(folder, process):
     log = process.log.read_text()
     assert "does not ask extenders at reserve" in log
     assert 'plugins="Sample" verbs="filter prioritize preempt"' in log
+
+
+@pytest.mark.slow
+def test_the_process_reloads_its_configuration_and_its_plugins(folder, process):
+    question = {"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["a"]}
+
+    def failed() -> object:
+        return json.loads(ask(f"{process.url}/filter", question)[1])["FailedNodes"]
+
+    with ApiThread(folder) as api:
+        api.add_node("a")
+        process.command += [f"--kubeconfig={api.kubeconfig}", "--reload-plugins"]
+        process.start()
+        process.wait_until(lambda: ask(f"{process.url}/readyz")[0] == 200, 30)
+        assert failed() == {"a": "Sample: Node: a"}
+        (folder / "plugin_of_extender.py").write_text(PLUGIN.replace("Node: {", "not {"))
+        process.wait_until(lambda: failed() == {"a": "Sample: not a"}, 30)
+        (folder / "scheduler.yaml").write_text(CONFIG.replace("multiPoint", "score"))
+        process.wait_until(lambda: "Reload failed" in process.log.read_text(), 30)
+        assert failed() == {"a": "Sample: not a"}
+        process.signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    log = process.log.read_text()
+    assert "Reloaded the configuration (plugin_of_extender.py changed)." in log
+    assert "the profile now serves prioritize instead of filter, prioritize, preempt; restart the extender" in log
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tests.cli.running import runner
         (["--rotate", "often"], "--rotate: 'often' is neither a size nor a time; write 100Mi or 1h"),
         (["--rotate", "0"], "--rotate: 0 is not more than 0"),
         (["--rotate", "-5Mi"], "--rotate: '-5Mi' is not more than 0; write 100Mi or 1h"),
-        (["-o", "day.json"], "the name of a recording must end in .jsonl, .jsonl.gz, .jsonl.zst"),
+        (["day.json"], "the name of a recording must end in .jsonl, .jsonl.gz, .jsonl.zst"),
         (["--kubeconfig", "none.yaml"], "none.yaml"),
         (["--plugin", "a:B"], "need --config"),
     ],

@@ -42,13 +42,13 @@ def test_version_is_printed_by_command_and_option():
     for args in (["version"], ["--version"]):
         result = runner.invoke(app, args)
         assert result.exit_code == 0
-        assert result.stdout == f"moorage {moorage.__version__} (behaves as kube-scheduler v1.36)\n"
+        assert result.stdout == f"moorage {moorage.__version__} (behaves as kube-scheduler v1.37)\n"
 
 
 def test_version_as_json():
     facts = json.loads(runner.invoke(app, ["version", "-o", "json"]).stdout)
     assert facts["moorage"] == moorage.__version__
-    assert facts["kubeScheduler"] == "v1.36"
+    assert facts["kubeScheduler"] == "v1.37"
 
 
 @pytest.mark.parametrize("option", [["-v", "3"], ["-v3"], ["-v=3"], ["--v", "3"], ["--v=3"]])

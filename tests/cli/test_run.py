@@ -42,7 +42,7 @@ def test_a_bad_configuration_is_reported_with_its_places(tmp_path):
 def test_version(flag):
     result = invoke(flag)
     assert result.exit_code == 0
-    assert "v1.36" in result.output
+    assert "v1.37" in result.output
 
 
 def test_without_credentials_one_line_says_what_to_do(tmp_path):
@@ -53,12 +53,12 @@ def test_without_credentials_one_line_says_what_to_do(tmp_path):
 
 
 def test_flags_that_have_no_effect_are_warned_about(tmp_path):
-    result = run_in(tmp_path, "run", "--profiling=true", "--write-config-to=-")
+    result = run_in(tmp_path, "run", "--contention-profiling=true", "--write-config-to=-")
     assert result.returncode == 0
-    assert "--profiling has no effect" in result.stderr
+    assert "--contention-profiling has no effect" in result.stderr
 
 
 def test_logging_flags_before_and_behind_the_command_mean_the_same(tmp_path):
     for args in (["--logging-format=json", "run"], ["run", "--logging-format=json"]):
-        result = run_in(tmp_path, *args, "--profiling=true", "--write-config-to=-")
-        assert '"msg": "--profiling has no effect' in result.stderr
+        result = run_in(tmp_path, *args, "--contention-profiling=true", "--write-config-to=-")
+        assert '"msg": "--contention-profiling has no effect' in result.stderr

@@ -1,6 +1,7 @@
 """`moorage simulate`: what it prints, and its exit code."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -42,17 +43,17 @@ def invoke(*args):
 
 
 def test_prints_measures_and_keeps_results(folder):
-    result = invoke("s.yaml", "-o", "out", "--measure", "idle=own:idle")
+    result = invoke("s.yaml", "--output-dir", "out", "--measure", "idle=own:idle")
     assert result.exit_code == 0, result.output
     for text in ("2m0s of virtual time", "scheduled", "utilisation.cpu (mean)", "wait.p99", "idle"):
         assert text in result.stdout
     kept = {path.name for path in (folder / "out").iterdir()}
-    assert kept == {"summary.json", "series.csv", "placements.csv", "report.html"}
+    assert kept == {"summary.json", "series.csv", "placements.csv", "comparison.json", "report.html"}
 
 
 def test_compares_configurations_with_the_first(folder):
     configs = ("--config", "plain.yaml", "--config", "packed.yaml", "--config", "packed.yaml")
-    result = invoke("s.yaml", *configs, "--seeds", "2", "--jobs", "1", "-o", "out")
+    result = invoke("s.yaml", *configs, "--seeds", "2", "--jobs", "1", "--output-dir", "out")
     assert result.exit_code == 0, result.output
     for text in ("2 seeds", "change", "packed-2", "Pods placed differently", "differences.csv"):
         assert text in result.stdout
@@ -65,7 +66,7 @@ def test_parquet_has_the_rows_of_csv(folder):
     configs = ("--config", "plain.yaml", "--config", "packed.yaml", "--jobs", "1")
     printed = []
     for form in ("csv", "parquet"):
-        result = invoke("s.yaml", *configs, "-o", form, "--format", form)
+        result = invoke("s.yaml", *configs, "--output-dir", form, "--format", form)
         assert result.exit_code == 0, result.output
         printed.append(result.stdout.partition("measure")[2].replace(form, ""))
     assert printed[0] == printed[1]
@@ -156,8 +157,29 @@ def test_mistakes_are_one_clear_sentence(folder, args, message):
 
 def test_decisions_do_not_depend_on_the_hash_seed(folder):
     for number in ("1", "2"):
-        done = run_in(folder, "simulate", "s.yaml", "-o", f"out{number}", PYTHONHASHSEED=number)
+        done = run_in(folder, "simulate", "s.yaml", "--output-dir", f"out{number}", PYTHONHASHSEED=number)
         assert done.returncode == 0, done.stderr
     first, second = ((folder / f"out{number}" / "placements.csv").read_text() for number in ("1", "2"))
     assert first == second
     assert len(first.splitlines()) > 100
+
+
+SUMMARY_SCENARIO = Path(__file__).parent.parent.parent / "examples" / "05-simulate" / "scenario.yaml"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_output_is_a_summary_of_at_most_15_lines_and_says_where_the_rest_is(tmp_path, kept):
+    options = ["--output-dir", str(tmp_path / "results")] if kept else []
+    result = runner.invoke(app, ["simulate", str(SUMMARY_SCENARIO), "--until", "10m", *options])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.strip("\n").splitlines()
+    assert len(lines) <= 15
+    for measure in ("scheduled", "pending", "wait.p99", "utilisation.cpu (mean)"):
+        assert any(measure in line for line in lines)
+    assert "more measures are " in lines[-1]
+    if kept:
+        report = (tmp_path / "results" / "report.html").read_text()
+        assert "utilisation.cpu.stddev" in report
+        assert f"{tmp_path / 'results' / 'report.html'}." in lines[-1]
+    else:
+        assert "--output-dir DIR" in lines[-1]

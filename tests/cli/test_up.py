@@ -181,7 +181,7 @@ def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of
         wondered = run_in(tmp_path, "what-if", "-f", "big.yaml", "--replicas", "2", *command[2:], *asked)
         assert wondered.returncode == 3, wondered.stderr
         assert len(msgspec.json.decode(wondered.stdout)["pending"]) == 2
-        assert run_in(tmp_path, "snapshot", "-o", "seen.json", *command[2:]).returncode == 0
+        assert run_in(tmp_path, "snapshot", "seen.json", *command[2:]).returncode == 0
         assert len(msgspec.json.decode((tmp_path / "seen.json").read_bytes())["nodes"]) == 2
         assert pods(cluster) == before, "nothing was written"
         assert cluster.end(signal.SIGINT)[0] == 0

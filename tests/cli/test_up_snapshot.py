@@ -151,7 +151,7 @@ def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_k
         kubectl("uncordon", "elm")
         kubectl("delete", "pod", "web-1-a", "--wait=false")
         until(lambda: len([name for name in pods(kubectl) if name.startswith("web-1-")]) >= 3, "another of the set")
-        taken = run_in(tmp_path, "snapshot", "--kubeconfig", str(cluster.kubeconfig), "-o", "again.json")
+        taken = run_in(tmp_path, "snapshot", "--kubeconfig", str(cluster.kubeconfig), "again.json")
         assert taken.returncode == 0, taken.stderr
     names = {each["metadata"]["name"] for each in json.loads((tmp_path / "again.json").read_text())["pods"]}
     assert names >= expected.keys() - {"web-1-a"}

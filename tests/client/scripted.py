@@ -135,9 +135,11 @@ def follow(
     seconds: float = 60.0,
     resource: Resource = PODS,
     receive: Callable[[Change], None] = lambda change: None,
+    meanwhile: tuple[float, Callable[[Informer], object]] | None = None,
     **options: Any,
 ) -> Followed:
-    """Runs an informer against the script for so many virtual seconds. `receive` may refuse a change."""
+    """Runs an informer against the script for so many virtual seconds. `receive` may refuse a change. `meanwhile` is
+    called after its number of seconds."""
     script = Script(deque(answers))
 
     async def main() -> Followed:
@@ -150,6 +152,8 @@ def follow(
 
         informer = Informer(client, resource, deliver, clock=VirtualClock(), random=Random(7), **options)
         task = asyncio.create_task(informer.run())
+        if meanwhile is not None:
+            asyncio.get_running_loop().call_later(meanwhile[0], meanwhile[1], informer)
         await asyncio.sleep(seconds)
         assert not task.done(), "the informer gave up"
         assert not script.out_of_step

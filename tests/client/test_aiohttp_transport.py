@@ -5,15 +5,19 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
-from moorage.api.errors import NotSent, OutcomeUnknown, TransportError
+from moorage.api.errors import NotSent, OutcomeUnknown, TooManyRequests, TransportError
+from moorage.api.resources import PODS
 from moorage.app.clock import SystemClock
 from moorage.client import aiohttp_transport
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
+from moorage.client.http_client import HttpClient
+from moorage.client.pacing import RateLimits
 from moorage.client.transport import HttpRequest
 from tests.client.certificates import Authority
 from tests.client.raw_server import Connection, RawServer, echo, serve, server_context
@@ -353,6 +357,26 @@ async def fetch(transport, server):
     return await body(transport, GET)
 
 
+def test_messages_about_connections_have_no_addresses_of_objects():
+    secured = Credentials(f"https://127.0.0.1:{closed_port()}", "kubeconfig x, context y")
+
+    async def main() -> str:
+        transport = AiohttpTransport(secured, SystemClock())
+        try:
+            with pytest.raises(NotSent) as error:
+                await body(transport, GET)
+        finally:
+            await transport.close()
+        return str(error.value)
+
+    message = asyncio.run(main())
+    assert message.endswith(f"cannot connect to {secured.server}: Connection refused; see kubeconfig x, context y")
+    ca = Authority()
+    with pytest.raises(NotSent, match="not trusted") as refused:
+        against(echo, act=fetch, tls=tls_server(ca), scheme="https", ca=Pem(data=Authority().pem))
+    assert " at 0x" not in str(refused.value)
+
+
 def test_the_servers_certificate_is_verified_against_the_given_authority():
     ca = Authority()
     options: dict[str, Any] = {"tls": tls_server(ca), "scheme": "https"}
@@ -423,3 +447,30 @@ def test_a14_a_token_that_was_rotated_is_read_again_after_a_401(tmp_path):
     first, second, third, requests = against(wants_new, act=act, token_file=str(file))
     assert (first[0], second[0], third[0]) == (401, 200, 200)
     assert requests == 4, "one refused, one refused and repeated, one good"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a11_a_refused_watch_gives_its_connection_back(chunked):
+    """More watches than the pool has connections, one after the other."""
+    busy = b'{"kind":"Status","code":429,"reason":"TooManyRequests"}'
+
+    async def refuse(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            if chunked:
+                head = b"HTTP/1.1 429 X\r\nretry-after: 7\r\ntransfer-encoding: chunked\r\n\r\n"
+                await connection.send(head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(busy), busy))
+            else:
+                await connection.answer(429, busy, retry_after="7")
+
+    async def act(transport, server):
+        clock = SystemClock()
+        client = HttpClient(transport, clock, Random(1), limits=RateLimits(clock, 0, 1), user_agent="test")
+        for _ in range(aiohttp_transport.CONNECTIONS + 5):
+            with pytest.raises(TooManyRequests) as caught:
+                async for _ in client.watch(PODS, resource_version="5", timeout=300.0):
+                    pass
+            assert caught.value.retry_after == 7.0
+        return server.connections
+
+    assert against(refuse, act=act) == 1

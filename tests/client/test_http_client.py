@@ -426,3 +426,22 @@ def test_every_request_says_who_asks_and_refuses_compression():
 def test_a_transport_error_of_no_special_kind_is_the_answer():
     sent, error, _ = times_sent("get", TransportError("the answer is longer than allowed"))
     assert (sent, type(error)) == (1, TransportError)
+
+
+class Endless(Reply):
+    """A refusal whose body never ends."""
+
+    async def read(self, limit: int) -> bytes:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+
+def test_a11_a_refused_watch_does_not_wait_for_a_body_that_never_ends():
+    async def story() -> tuple[float, float | None]:
+        client = client_of(Scripted(Endless(429, headers={"retry-after": "7"})))
+        with pytest.raises(TooManyRequests) as caught:
+            await anext(aiter(client.watch(PODS, resource_version="5", timeout=300.0)))
+        return asyncio.get_running_loop().time(), caught.value.retry_after
+
+    seconds, asked = loop.run(story())
+    assert (seconds <= 5.0, asked) == (True, 7.0)

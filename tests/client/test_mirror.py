@@ -189,3 +189,15 @@ def test_a_node_without_a_name_is_set_aside():
     assert nodes.mirror.malformed == {
         "": "Node '': metadata.name: '' is not a valid object name; check the server or proxy that sent it"
     }
+
+
+def test_a10_after_a_rewind_equal_versions_of_different_objects_are_distinguished():
+    """The server hands out the numbers of the lost changes again."""
+    recorded = RecordedMirror(NODES)
+    recorded.by(WatchEvent(ADDED, node("a", "5", cpu="4"), "5"), WatchEvent(ADDED, node("b", "6"), "6"))
+    recorded.changes.clear()
+    recorded.mirror.rewound = True
+    list(recorded.mirror.replace([node("a", "5", cpu="8"), node("b", "6")], initial=False))
+    assert [tell(change) for change in recorded.changes] == ["-a", "+a"]
+    assert recorded.mirror.objects["a"].status.allocatable["cpu"] == "8"
+    assert not recorded.mirror.rewound

@@ -120,8 +120,88 @@ def test_a10_a_server_that_went_back_in_time_wins():
     seen = follow(
         Page([pod("a", "5"), pod("b", "9")], "10"), TOO_LARGE, Page([pod("a", "5")], "7"), Stream(added("c", "8"), HOLD)
     )
-    assert seen.deliveries == ["+a", "+b", "-b", "+c"]
+    assert seen.deliveries == ["+a", "+b", "-a", "+a", "-b", "+c"], "a pending pod begins anew"
     assert seen.asked[-1] == ("watch", "7")
+
+
+REFUSED = NotSent("connection refused")
+
+
+@pytest.mark.parametrize(
+    "works",
+    [
+        pytest.param([Stream(added("b", "11"), REFUSED)], id="an event"),
+        pytest.param([Stream(2), REFUSED], id="a watch that lasts"),
+        pytest.param([GONE, LISTED, REFUSED], id="a list"),
+    ],
+)
+def test_the_pauses_of_an_outage_do_not_go_on_after_it(works):
+    """The next failure is the first of another outage."""
+    seen = follow(LISTED, *[REFUSED] * 6, *works, Stream(HOLD), seconds=300.0)
+    assert max(seen.pauses()) > 20.0
+    assert seen.asked[-1][0] == "watch"
+    assert seen.pauses()[-1] <= 1.6 + 2.0
+
+
+def test_a_version_that_is_gone_after_an_outage_is_followed_by_a_list_at_once():
+    seen = follow(LISTED, *[REFUSED] * 3, GONE, LISTED, Stream(HOLD))
+    assert seen.asked[-3:] == [("watch", "10"), ("list", "10"), ("watch", "10")]
+    assert seen.pauses()[-2] <= 0.3
+
+
+def test_a_pause_for_a_server_that_is_away_ends_when_it_has_answered_another_request():
+    seen = follow(
+        LISTED, *[REFUSED] * 6, Stream(HOLD), meanwhile=(40.0, lambda informer: informer.wake()), seconds=50.0
+    )
+    assert 40.0 <= seen.script.calls[-1].at - seen.script.calls[0].at <= 40.3
+
+
+def test_a_pause_that_the_server_asked_for_is_kept():
+    busy = error(429, "TooManyRequests", retry_after=30.0)
+    seen = follow(LISTED, busy, Stream(HOLD), meanwhile=(5.0, lambda informer: informer.wake()))
+    assert seen.pauses()[-1] >= 30.0
+
+
+def test_a10_a_bookmark_with_a_lower_version_leads_to_a_list_of_the_current_state():
+    found: list[tuple[str, str]] = []
+
+    async def note(before: str, now: str) -> None:
+        found.append((before, now))
+
+    seen = follow(
+        Page([pod("a", "5"), pod("b", "9")], "10"),
+        Stream(2, bookmark("7"), HOLD),
+        Page([pod("b", "6")], "7"),
+        Stream(added("c", "8"), HOLD),
+        on_rewind=note,
+    )
+    assert seen.asked == [("list", "0"), ("watch", "10"), ("list", ""), ("watch", "7")]
+    assert seen.deliveries == ["+a", "+b", "-b", "+b", "-a", "+c"]
+    assert found == [("10", "7")]
+
+
+def test_a10_a_relist_ends_the_open_watch_and_takes_any_version():
+    seen = follow(
+        Page([pod("a", "5")], "10"),
+        Stream(2, bookmark("11"), HOLD),
+        Page([pod("b", "3")], "4", seconds=3.0),
+        Stream(added("c", "5"), HOLD),
+        meanwhile=(5.0, lambda informer: informer.relist()),
+    )
+    assert seen.asked == [("list", "0"), ("watch", "10"), ("list", ""), ("watch", "4")]
+    assert seen.deliveries == ["+a", "+b", "-a", "+c"]
+
+
+def test_a10_a_list_that_began_before_a_relist_is_not_used():
+    """The answer may be from the history that is lost."""
+    seen = follow(
+        Page([pod("a", "5")], "10", seconds=6.0),
+        Page([pod("b", "3")], "4"),
+        Stream(HOLD),
+        meanwhile=(5.0, lambda informer: informer.relist()),
+    )
+    assert seen.asked == [("list", "0"), ("list", ""), ("watch", "4")]
+    assert seen.deliveries == ["+b"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +277,7 @@ def test_a19_streaming_list_cut_early_changes_nothing():
         use_streaming_list=True,
     )
     assert seen.deliveries == ["+a"]
-    assert [call.initial for call in seen.script.calls] == [True, True]
+    assert [call.initial for call in seen.script.calls] == [True, True, True]
     assert seen.informer.status().version == "10"
 
 

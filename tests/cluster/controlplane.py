@@ -97,8 +97,18 @@ class ControlPlane:
 
     kind = "real"
 
-    def __init__(self, folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        programs: dict[str, str],
+        *,
+        audit: bool = True,
+        fsync: bool = False,
+        api_flags: Sequence[str] = (),
+    ) -> None:
+        """`api_flags` are further flags of kube-apiserver."""
         self.folder = folder
+        self._api_flags = tuple(api_flags)
         self._programs = programs
         self._audit, self._fsync = audit, fsync
         folder.mkdir(parents=True, exist_ok=True)
@@ -269,6 +279,7 @@ class ControlPlane:
             f"--disable-admission-plugins={','.join(WITHOUT_ADMISSION)}",
             "--profiling=false",
             *(self._audit_options() if self._audit else ()),
+            *self._api_flags,
         ]
 
     def _audit_options(self) -> list[str]:
@@ -342,13 +353,13 @@ def decode_token(token: str) -> dict[str, Any]:
 
 @contextmanager
 def running(
-    folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False
+    folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False, api_flags: Sequence[str] = ()
 ) -> Iterator[ControlPlane]:
     """A control plane for the time of a `with`."""
 
     def start() -> ControlPlane:
         shutil.rmtree(folder / "etcd", ignore_errors=True)
-        plane = ControlPlane(folder, programs, audit=audit, fsync=fsync)
+        plane = ControlPlane(folder, programs, audit=audit, fsync=fsync, api_flags=api_flags)
         try:
             plane.start()
         except BaseException:

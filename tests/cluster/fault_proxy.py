@@ -28,6 +28,8 @@ class Seen:
     method: str
     path: str
     watch: bool
+    probe: bool = False
+    """A list of one object, which only reads the version of the server."""
 
     @property
     def bind(self) -> bool:
@@ -131,7 +133,8 @@ class FaultProxy:
         await asyncio.sleep(0.3)  # TLS connections take a few turns of the loop to be closed
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        seen = Seen(request.method, request.path, request.query.get("watch", "") in ("1", "true"))
+        query = request.query
+        seen = Seen(request.method, request.path, query.get("watch", "") in ("1", "true"), query.get("limit") == "1")
         self.seen.append(seen)
         fault = self._fault_for(seen)
         if fault is not None:

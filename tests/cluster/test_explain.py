@@ -23,7 +23,7 @@ from moorage.app.configuration import configure
 from moorage.app.offline import question_engine
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge, find_pod
-from moorage.explain.remedies import Remedy
+from moorage.explain.trying import Remedy
 from moorage.snapshots.cluster import read_cluster
 from tests.cluster import objects
 from tests.cluster.api import Api, ApiProblem, Json, eventually
@@ -222,7 +222,7 @@ def _check_command(kubeconfig: Path, meta: Json, said: str, folder: Path) -> Non
     file = folder / "cluster.json.gz"
     moorage = [sys.executable, "-m", "moorage"]
     where = ["--kubeconfig", str(kubeconfig)]
-    subprocess.run([*moorage, "snapshot", "-o", str(file), *where], check=True, timeout=60)
+    subprocess.run([*moorage, "snapshot", str(file), *where], check=True, timeout=60)
     for source in (where, ["--snapshot", str(file)]):
         command = [*moorage, "explain", f"pod/{meta['name']}", "-n", meta["namespace"], "-o", "json", *source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)

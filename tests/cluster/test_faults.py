@@ -209,7 +209,7 @@ def test_watches_cut_in_the_middle_of_a_line(proxied: World, plane: ControlPlane
 
 
 def count_lists(proxy: FaultProxy) -> int:
-    return sum(seen.path == "/api/v1/pods" and not seen.watch for seen in proxy.seen)
+    return sum(seen.path == "/api/v1/pods" and not seen.watch and not seen.probe for seen in proxy.seen)
 
 
 def was_cut(world: World, proxy: FaultProxy, watches: int) -> bool:

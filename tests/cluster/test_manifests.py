@@ -101,7 +101,7 @@ def restored(plane: ControlPlane) -> bool:
 def test_the_chart_renders_the_same(programs: dict[str, str], ours: tuple[str, ...], charts: tuple[str, ...]) -> None:
     values = [option for value in charts for option in ("--set", value)]
     command = [
-        programs["helm"], "template", "moorage", str(CHART), "--namespace=moorage", "--kube-version=1.36.4",
+        programs["helm"], "template", "moorage", str(CHART), "--namespace=moorage", "--kube-version=1.37.1",
     ]  # fmt: skip
     done = subprocess.run([*command, *values], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -117,6 +117,6 @@ def by_name(objects: list[Json]) -> dict[tuple[str, str], Any]:
 
 
 def test_the_chart_has_no_fault(programs: dict[str, str]) -> None:
-    command = [programs["helm"], "lint", str(CHART), "--strict", "--kube-version=1.36.4"]
+    command = [programs["helm"], "lint", str(CHART), "--strict", "--kube-version=1.37.1"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -118,7 +118,7 @@ class Churn:
 def simulate(record: Path, folder: Path, *options: str, hash_seed: str = "0") -> dict[str, str]:
     """`moorage simulate`: pod → node in the end."""
     done = subprocess.run(
-        [*MOORAGE, "simulate", str(record), "-o", str(folder), *options],
+        [*MOORAGE, "simulate", str(record), "--output-dir", str(folder), *options],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
@@ -153,7 +153,7 @@ def test_a_record_of_a_churning_cluster_replays_as_it_was_and_twice_alike(
 ) -> None:
     kubeconfig, day = reader(own_plane, "watch"), tmp_path / "day.jsonl.gz"
     churn = Churn(own_plane)
-    command = [*MOORAGE, "record", "-o", str(day), "--kubeconfig", str(kubeconfig), "--snapshots", "10s"]
+    command = [*MOORAGE, "record", str(day), "--kubeconfig", str(kubeconfig), "--snapshots", "10s"]
     recorder = Daemon("record", command, tmp_path)
     recorder.start()
     try:

@@ -35,7 +35,7 @@ def test_the_story_of_the_tutorial(world: World) -> None:
     name = eventually(lambda: first_pod(world, "test-scheduler"), 30, "the Deployment has a pod")
     expected = (
         "0/3 nodes are available: 1 Node: node1, 1 Node: node2, 1 node(s) were unschedulable. "
-        "no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "preemption: 0/3 nodes are available: "
         "1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod."
     )
     assert world.wait_refused(name) == expected

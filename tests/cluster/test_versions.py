@@ -18,7 +18,7 @@ SERVERS = ("kube-apiserver", "kube-controller-manager")
 
 
 @pytest.mark.versions
-@pytest.mark.parametrize("version", ["v1.31.0", "v1.34.4"])
+@pytest.mark.parametrize("version", ["v1.31.0", "v1.34.4", "v1.36.4"])
 def test_smoke(version: str, programs: dict[str, str], tmp_path: Path) -> None:
     """The story of the tutorial, preemption, spread and a volume, on another server with the same roles."""
     try:

@@ -1,11 +1,11 @@
-"""Which extension points the plugins of 1.36 implement: what a registry would say."""
+"""Which extension points the default plugins implement: what a registry would say."""
 
 _POINTS = {
     "preEnqueue": "SchedulingGates DynamicResources DefaultPreemption",
     "queueSort": "PrioritySort",
-    "preFilter": "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding "
+    "preFilter": "NodeName NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding "
     "VolumeZone PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures",
-    "filter": "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit "
+    "filter": "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit "
     "VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity "
     "DynamicResources NodeDeclaredFeatures",
     "postFilter": "DynamicResources DefaultPreemption",

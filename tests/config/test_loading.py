@@ -359,7 +359,7 @@ def test_any_content_is_answered_with_a_configuration_or_problems(body, version)
         load(msgspec.json.encode(tree))
 
 
-@pytest.mark.parametrize("gates", ["", "NodeDeclaredFeatures=false"])
+@pytest.mark.parametrize("gates", ["", "StorageCapacityScoring=false"])
 def test_the_default_configuration_is_that_of_an_empty_file(gates):
     on = config.FeatureGates.parse(gates)
     types = build_registry(discover=False).args_types()

@@ -69,7 +69,7 @@ def test_every_set_is_merged_with_its_counterpart():
 
 
 DEFAULT_ORDER = [
-    *("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration:3"),
+    *("SchedulingGates", "PrioritySort", "NodeName", "NodeUnschedulable", "TaintToleration:3"),
     *("NodeAffinity:2", "NodePorts", "NodeResourcesFit:1", "VolumeRestrictions", "NodeVolumeLimits"),
     *("VolumeBinding", "VolumeZone", "PodTopologySpread:2", "InterPodAffinity:2", "DynamicResources:2"),
     *("DefaultPreemption", "NodeResourcesBalancedAllocation:1", "ImageLocality:1", "DefaultBinder"),
@@ -84,20 +84,38 @@ def test_the_default_plugins_of_v1():
 
 
 @pytest.mark.parametrize(
-    ("gates", "last"),
+    ("version", "gates", "last"),
     [
-        ("NodeDeclaredFeatures=false", ["DefaultBinder"]),
-        ("GenericWorkload=true,GangScheduling=true", ["NodeDeclaredFeatures", "GangScheduling"]),
+        ("1.36", "NodeDeclaredFeatures=false", ["DefaultBinder"]),
+        ("1.36", "GenericWorkload=true,GangScheduling=true", ["NodeDeclaredFeatures", "GangScheduling"]),
+        ("1.37", "GenericWorkload=true", ["NodeDeclaredFeatures", "GangScheduling"]),
         (
+            "1.36",
             "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
             ["NodeDeclaredFeatures", "TopologyPlacementGenerator", "PodGroupPodsCount:1"],
         ),
+        (
+            "1.37",
+            "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            ["NodeDeclaredFeatures", "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount:1"],
+        ),
     ],
-    ids=["off", "gangs", "topology"],
 )
-def test_gates_add_and_remove_default_plugins(gates, last):
-    plugins = default_plugins("v1", config.FeatureGates.parse(gates))
+def test_gates_add_and_remove_default_plugins(version, gates, last):
+    plugins = default_plugins("v1", config.FeatureGates.parse(gates, version))
     assert written(plugins.multi_point.enabled)[-len(last) :] == last
+
+
+def test_a_gate_may_put_a_plugin_before_another():
+    gates = config.FeatureGates.parse("InPlacePodVerticalScalingSchedulerPreemption=true", "1.37")
+    names = written(default_plugins("v1", gates).multi_point.enabled)
+    assert names.index("DeferredPodScheduling") == names.index("NodeResourcesFit:1") - 1
+
+
+def test_1_36_had_the_cordon_before_the_node_name():
+    names = written(default_plugins("v1", config.FeatureGates.of("1.36")).multi_point.enabled)
+    assert names.index("NodeUnschedulable") == names.index("NodeName") - 1
+    assert sorted(names) == sorted(DEFAULT_ORDER)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,7 @@ def test_defaults_that_are_not_built_are_omitted_and_listed():
     (resolved,) = config.resolve(load(text()), BUILT)
     assert {point: names(refs) for point, refs in resolved.points.items() if refs} == {
         "queueSort": ["PrioritySort"],
+        "preFilter": ["NodeName"],
         "filter": ["NodeName"],
         "bind": ["DefaultBinder"],
     }

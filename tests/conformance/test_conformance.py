@@ -1,7 +1,7 @@
 """kube-scheduler's own answers, in three ways: on a table built cold, on one reached by detours, and from
 memory.
 
-`make conformance` runs the whole collection where it lies beside the project; here is a fifth of it.
+`make conformance` runs the whole collection where it lies beside the project; here is a part of it, by version.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,56 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
-from moorage.explain.evaluate import EvaluatedCase, evaluate
+from moorage.api.versions import BEHAVIOURS
+from moorage.explain.evaluate import EvaluatedCase, Evaluator, default_configuration
 from moorage.runtime.reuse.cache import ReuseCache
 from moorage.scheduler.choosing import NodeChooser
 
-CASES = Path(__file__).parent / "data" / "cases.jsonl.gz"
+DATA = Path(__file__).parent / "data"
 FAMILIES = (
     "resources", "nodesel", "taints", "ports", "nodename", "affinity", "spread", "spread-mixed", "volumes",
-    "preempt", "mixed",
+    "preempt", "mixed", "storage", "imagevol", "nsselect", "resize", "sidecars", "strategies", "unfilled",
+    "besteffort", "quantities", "nodeaffinity", "oddpreferred", "tolerations", "hostports", "images", "declared",
+    "spreading", "defaults", "peers", "disks", "claims", "evict", "evictvolumes", "bare", "workloads",
 )  # fmt: skip
+Cases = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def cases() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {family: [] for family in FAMILIES}
-    with gzip.open(CASES, "rt") as lines:
+@cache
+def recorded(version: str) -> dict[str, Cases]:
+    """Return the cases that kube-scheduler of this version has answered, by family."""
+    found: dict[str, Cases] = {family: [] for family in FAMILIES}
+    with gzip.open(DATA / f"cases-{version}.jsonl.gz", "rt") as lines:
         for line in lines:
             case = json.loads(line)
             found[case["family"]].append(case)
     return found
+
+
+@pytest.fixture(params=BEHAVIOURS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cases(version: str, family: str) -> Cases:
+    return recorded(version)[family]
+
+
+def load(case: dict[str, Any], version: str) -> EvaluatedCase:
+    return EvaluatedCase(case["input"], default_configuration(version))
+
+
+def answered(case: dict[str, Any], answer: dict[str, Any]) -> None:
+    """Compare an answer with the recorded one; of errors only that they are there."""
+    expected, found = normal(case["expect"]), normal(answer)
+    for verdicts in (expected, found):
+        verdicts.pop("error", None)
+        for verdict in verdicts.get("plugins", {}).values():
+            for part in ("error", "preScore"):
+                if part in verdict:
+                    verdict[part] = True
+    assert found == expected, case["id"]
 
 
 def normal(verdict: Any) -> Any:
@@ -49,31 +81,31 @@ def normal(verdict: Any) -> Any:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_cold_table(family, cases):
-    assert len(cases[family]) > 20
-    for case in cases[family]:
-        answer = evaluate(case)
+def test_a_cold_table(family, version, cases):
+    assert len(cases) > 5
+    judge = Evaluator(default_configuration(version))
+    for case in cases:
+        answer = judge(case)
         assert answer.pop("id") == case["id"]
-        assert normal(answer) == normal(case["expect"]), case["id"]
+        answered(case, answer)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_table_reached_by_detours(family, cases):
+def test_a_table_reached_by_detours(family, version, cases):
     """Nodes are removed and added again, pods placed elsewhere, moved and deleted, until all is as it was."""
-    for case in cases[family]:
-        world = EvaluatedCase(case["input"])
+    for case in buildable(cases):
+        world = load(case, version)
         shake(world, random.Random(case["id"]))
         world.engine.cache.validate()
-        answer = {"plugins": world.by_plugin(), **world.whole_profile()}
-        assert normal(answer) == normal(case["expect"]), case["id"]
+        answered(case, {"plugins": world.by_plugin(), **world.whole_profile()})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_reused_answer(family, cases):
+def test_a_reused_answer(family, version, cases):
     """The third pod of a signature, after rows have changed and back, gets the answer of the first."""
     reused = 0
-    for case in cases[family]:
-        world = EvaluatedCase(case["input"])
+    for case in buildable(cases):
+        world = load(case, version)
         reuse = ReuseCache(versions(world))
         chooser = NodeChooser(reuse)
         for _ in range(2):
@@ -81,8 +113,17 @@ def test_a_reused_answer(family, cases):
         reused += len(reuse.templates)
         for seed in range(2):
             shake_pods(world, random.Random(f"{case['id']}-{seed}"))
-            assert normal(world.whole_profile(chooser)) == normal(without_plugins(case["expect"])), case["id"]
-    assert reused > 10, "templates were hardly reused"
+            answered({**case, "expect": without_plugins(case["expect"])}, world.whole_profile(chooser))
+    assert family in RARELY_KEPT or reused > len(cases) // 3, "templates were hardly reused"
+
+
+RARELY_KEPT = ("storage", "claims", "oddpreferred")
+"""Families whose pods have claims to bind, or fail while they are scored."""
+
+
+def buildable(cases: Cases) -> Cases:
+    """Leave out cases with arguments that a plugin refuses: no profile can be built for them."""
+    return [case for case in cases if "*" not in case["expect"]["plugins"]]
 
 
 def versions(world: EvaluatedCase) -> Callable[[Resource], int]:

@@ -11,6 +11,7 @@ from moorage.app.configuration import configure
 from moorage.app.offline import question_engine
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from moorage.explain.explanation import explain
 from moorage.explain.judging import Judge
 from moorage.snapshots.cluster import ClusterObjects
@@ -18,6 +19,8 @@ from moorage.testing import make_node, make_pod
 from tests.contrib.capacity_scheduling.tenants import CONFIG, quota
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import podgroup
+from tests.contrib.gpu.gpus import gpu_node, gpu_pod, profile
+from tests.contrib.topology_match.machines import guaranteed, machine, topology
 
 
 def remedies(config: str, objects: dict[Resource, Any], pod: Any) -> list[str]:
@@ -44,3 +47,33 @@ def test_a_group_may_need_fewer_members():
     members = [make_pod(f"m{i}", cpu="1", labels={LABEL: "g"}) for i in range(2)]
     found = remedies(config, {PODGROUPS: [made], PODS: members}, members[0])
     assert found == ["Lower minMember of PodGroup default/g from 3 to 2"]
+
+
+def test_a_pod_may_take_the_gpus_that_a_node_has():
+    node, pod = gpu_node("n", cards=2), gpu_pod(count=4)
+    assert remedies(profile(), {NODES: [node], PODS: [pod]}, pod) == ["Ask for at most 2 GPUs"]
+
+
+def test_a_part_of_a_gpu_may_be_smaller_or_another_pod_may_go():
+    busy = gpu_pod("busy", milli=700, index="0", node="n")
+    pod = gpu_pod(milli=500)
+    found = remedies(profile(), {NODES: [gpu_node("n", cards=1)], PODS: [busy, pod]}, pod)
+    assert found == [
+        "Ask for at most 300 milli of a GPU",
+        "Delete pod default/busy on node n",
+        "Add one more node like n",
+    ]
+
+
+def test_another_gpu_model_may_do():
+    pod = gpu_pod(models="V100|A100")
+    found = remedies(profile(), {NODES: [gpu_node("n", model="T4")], PODS: [pod]}, pod)
+    assert found == ["Accept the GPU model T4"]
+
+
+def test_a_container_may_fit_one_numa_zone():
+    zones = decoding.convert(NODE_RESOURCE_TOPOLOGIES, topology("n"))
+    pod = guaranteed("p", "6")
+    config = enabling("NodeResourceTopologyMatch")
+    found = remedies(config, {NODES: [machine("n")], NODE_RESOURCE_TOPOLOGIES: [zones], PODS: [pod]}, pod)
+    assert found[0] == "Request at most 4 cpu in container c0, as much as one NUMA zone has"

@@ -52,7 +52,7 @@ import sys
 from typer.testing import CliRunner
 import moorage, moorage.cli.root as root
 assert moorage.__file__.startswith(sys.argv[1]), moorage.__file__
-for name in root._NAMES:
+for name in root._BRIEF:
     result = CliRunner().invoke(root.app, [name, "--help"])
     print(name, result.exit_code, "not part of this installation" in " ".join(result.output.split()))
 result = CliRunner().invoke(root.app, ["up", "--nodes", "3"])

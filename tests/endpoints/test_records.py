@@ -35,6 +35,11 @@ def test_an_unschedulable_pod_has_its_place_its_plugins_and_the_time_of_the_flus
     assert abs(waiting["since"] - cluster.clock.wall()) < 2, "epoch seconds, as `started` of the records"
 
 
+def test_an_unschedulable_pod_has_the_message_of_its_last_attempt_with_its_figures(cluster: Cluster) -> None:
+    message = asked(cluster, "big")["waiting"]["message"]
+    assert message.startswith("0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu.")
+
+
 def test_a_gated_pod_without_any_attempt_is_found_too(cluster: Cluster) -> None:
     cluster.add(make_pod("gated", gates=["quota"]))
     cluster.settle()
@@ -46,10 +51,10 @@ def test_a_pod_that_is_bound_or_unknown_waits_nowhere(cluster: Cluster) -> None:
     cluster.add(make_pod("small"))
     cluster.settle()
     answer = asked(cluster, "small")
-    assert answer["waiting"] is None
+    assert (answer["waiting"], answer["exists"], answer["node"]) == (None, True, answer["records"][0]["node"])
     assert [record["result"] for record in answer["records"]] == ["scheduled"]
     assert asked(cluster, "unknown") == {
-        "pod": "default/unknown", "waiting": None, "records": [], "before": None,
+        "pod": "default/unknown", "exists": False, "node": "", "waiting": None, "records": [], "before": None,
     }  # fmt: skip
 
 

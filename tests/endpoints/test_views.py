@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from moorage.api.resources import PODS
+from moorage.endpoints.answers import reason_of
 from moorage.endpoints.loop_bridge import CACHE_FACTOR, Cached
 from moorage.framework import PermitPlugin, Status
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
@@ -47,6 +50,8 @@ def ask(cluster: Cluster) -> Asker:
 
 
 FIT = "NodeResourcesFit,NodeUnschedulable"
+HELD_BY = "NodeResourcesFit"
+"""Without the plugin that rejects the cordoned node for every pod."""
 
 
 def names(answer: Any) -> list[str]:
@@ -60,8 +65,8 @@ def test_the_queue_is_counted_by_place_and_grouped_by_who_holds_the_pods(ask: As
     }  # fmt: skip
     groups = {(group["place"], group["reason"]): group["pods"] for group in answer["groups"]}
     assert groups == {
-        ("unschedulable", FIT): 2,
-        ("unschedulable", "NodeAffinity,NodeUnschedulable"): 1,
+        ("unschedulable", HELD_BY): 2,
+        ("unschedulable", "NodeAffinity"): 1,
         ("gated", "SchedulingGates"): 1,
         ("permit", "Doorman"): 1,
     }
@@ -73,7 +78,7 @@ def test_the_queue_is_counted_by_place_and_grouped_by_who_holds_the_pods(ask: As
     [
         ("place=unschedulable", ["big-0", "big-1", "elsewhere"]),
         ("place=permit", ["held"]),
-        (f"reason={FIT}", ["big-0", "big-1"]),
+        (f"reason={HELD_BY}", ["big-0", "big-1"]),
         ("search=default/big", ["big-0", "big-1"]),
         ("search=big&after=default/big-0", ["big-1"]),
         ("place=active", []),
@@ -235,6 +240,36 @@ def test_a_node_has_its_pods(ask: Asker) -> None:
     assert held["assumed"] is True
     small = ask.get(f"nodes/{ask.cluster.record('small').node}?limit=1&after=default/held")["pods"]
     assert [(pod["pod"], pod["assumed"], pod["requests"]) for pod in small] == [("default/small", False, {"cpu": 1000})]
+
+
+def test_a_node_has_its_conditions_and_age_and_its_pods_have_phase_age_and_owner() -> None:
+    since = "2026-01-02T03:04:05Z"
+    leaving = make_node("leaving", cpu="2")
+    meta = structs.replace(leaving.metadata, deletion_timestamp=since, finalizers=("example.com/drain",))
+    leaving = structs.replace(leaving, metadata=meta)
+    with Cluster() as cluster:
+        cluster.add(leaving, make_pod("web", cpu="1", owner="ReplicaSet/web", node_name="leaving", phase="Running"))
+        cluster.settle()
+        node = Asker(cluster).get("nodes/leaving")
+        assert node["deletingSince"] == pytest.approx(1767323045.0)
+        assert [(each["type"], each["status"]) for each in node["conditions"]] == [("Ready", "True")]
+        assert node["created"] is not None
+        [pod] = node["pods"]
+        assert (pod["phase"], pod["owner"], pod["created"] is None) == ("Running", "ReplicaSet/web", False)
+
+
+def test_an_answer_says_whether_the_scheduler_still_follows_the_api_server(ask: Asker) -> None:
+    assert ask.get("queue")["connected"] is True
+    assert ask.get("summary")["connected"] is True
+    ask.cluster.scheduler.informers.informers[PODS].synced.clear()
+    assert ask.get("queue")["connected"] is False
+    assert ask.get("summary")["connected"] is False
+
+
+def test_pods_are_grouped_without_what_closed_nodes_say_about_every_pod() -> None:
+    assert reason_of({"TaintToleration", "NodeResourcesFit", "NodeUnschedulable"}) == "NodeResourcesFit"
+    assert reason_of({"TaintToleration", "NodeUnschedulable"}) == "NodeUnschedulable,TaintToleration"
+    assert reason_of(()) == ""
 
 
 def test_the_summary_counts_pods_and_the_attempts_of_the_last_minutes(ask: Asker) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api import decoding
-from moorage.explain.evaluate import Evaluator, evaluate
+from moorage.explain.evaluate import Evaluator, default_configuration, evaluate
 from moorage.testing import make_node, make_pod
 from tests.explain.world import ask, cluster, load
 
@@ -25,13 +25,48 @@ NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memor
         ({"pod": POD, "nods": []}, "input.nods: unknown; known are namespaces, nodes"),
         ({"pod": {**POD, "spec": {"containers": 5}}}, "Pod default/p: spec.containers"),
         ({"pod": POD, "nodes": [{**NODE, "status": {"allocatable": {"cpu": "x"}}}]}, "Node n: status.allocatable"),
-        ({"pod": POD, "args": {"NodeResourcesFit": {"scoringStrategy": {"type": "No"}}}}, "scoringStrategy.type"),
     ],
 )
 def test_a_bad_case_says_what_is_wrong_with_it(given, error):
     answer = evaluate({"id": "x", "input": given})
     assert set(answer) == {"id", "error"}
     assert error in answer["error"]
+
+
+def test_arguments_that_a_plugin_refuses_are_an_error_of_the_plugin_and_of_the_profile():
+    given = {"pod": POD, "args": {"NodeResourcesFit": {"scoringStrategy": {"type": "No"}}, "InterPodAffinity": {}}}
+    answer = evaluate({"id": "x", "input": given})
+    assert "scoringStrategy.type" in answer["error"]
+    assert answer["plugins"] == {name: {"error": answer["error"]} for name in ("*", "NodeResourcesFit")}
+
+
+@pytest.mark.parametrize(("version", "refuses"), [("1.36", True), ("1.37", False)])
+def test_a_shape_of_volume_binding_needs_the_feature_gate(version, refuses):
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    given = {"pod": POD, "nodes": [NODE], "args": {"VolumeBinding": {"shape": shape}}}
+    answer = Evaluator(default_configuration(version))({"id": "x", "input": given})
+    assert ("error" in answer["plugins"].get("VolumeBinding", {})) is refuses
+    assert ("feature gate StorageCapacityScoring" in answer.get("error", "")) is refuses
+
+
+def test_a_node_preference_that_cannot_be_parsed_fails_only_scoring():
+    preference = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["x"]}]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": preference}]}
+    pod = {**POD, "spec": {"affinity": {"nodeAffinity": preferred}}}
+    other = {**NODE, "metadata": {"name": "m"}}
+    answer = evaluate({"id": "x", "input": {"pod": pod, "nodes": [NODE, other]}})
+    assert (answer["feasible"], answer["total"]) == (["m", "n"], {})
+    assert answer["plugins"]["NodeAffinity"]["preScore"]["code"] == "Error"
+    assert "matchExpressions[0]" in answer["error"]
+
+
+def test_hand_written_pods_get_the_defaults_of_the_api_server():
+    limited = {"name": "c", "resources": {"limits": {"cpu": "3"}}}
+    placed = {"metadata": {"name": "o"}, "spec": {"nodeName": "n", "containers": [limited]}}
+    answer = evaluate(
+        {"id": "x", "input": {"pod": {**POD, "spec": {"containers": [limited]}}, "nodes": [NODE], "pods": [placed]}}
+    )
+    assert answer["plugins"]["NodeResourcesFit"]["filter"]["n"]["reasons"] == ["Insufficient cpu"]
 
 
 def test_a_bare_dump_with_a_pod_is_a_case():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.explain.explanation import summary
+from moorage.explain.refusals import summary
 from moorage.framework.optional import Detail
 from moorage.testing import Cluster, make_node, make_pod
 from tests.explain.world import ask, budget, load
@@ -96,7 +96,7 @@ FULL = make_pod("full", cpu="3", node="n", priority=0)
 REMEDIES: list[Any] = [
     pytest.param([make_node("n", taints=GPU)], [], {}, "Tolerate taint gpu=true:NoSchedule", id="taint"),
     pytest.param([make_node("n", cpu="4", unschedulable=True)], [], {}, "Uncordon node n", id="cordon"),
-    pytest.param(ONE, [FULL], {"cpu": "1500m"}, "Request 500m less cpu", id="cpu"),
+    pytest.param(ONE, [FULL], {"cpu": "1500m"}, "Request at most 1 cpu", id="cpu"),
     pytest.param(ONE, [], {"node_selector": {"disk": "ssd"}}, "Label node n with disk=ssd", id="label"),
     pytest.param(
         [make_node("n", cpu="4", taints=GPU, unschedulable=True)],

@@ -9,7 +9,8 @@ import pytest
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.pod import Volume
 from moorage.api.storage import GCEPersistentDiskVolumeSource
-from moorage.explain.explanation import detail_text, summary
+from moorage.explain.judging import MAX_DETAILS
+from moorage.explain.refusals import detail_text, summary
 from moorage.framework.optional import Detail
 from moorage.testing import make_node, make_pod
 from moorage.testing.builders import host_port, make_affinity, spread_over
@@ -162,7 +163,7 @@ def test_a_refusal_has_its_reason_and_its_figures(options, node, pods, others, p
     pod = make_pod("p", **options)
     answer = ask(load([node], [*pods, pod], *others), pod, nodes=["n"], remedies=0)
     assert answer.feasible == 0
-    [group] = [group for group in answer.groups if group.plugin == plugin]
+    [group] = [group for group in answer.groups if plugin in group.plugin.split(", ")]
     assert (group.nodes, group.names) == (1, ("n",))
     assert reason is None or group.reasons == (reason,)
     assert list(group.details) == details
@@ -290,3 +291,11 @@ def test_a_detail_is_one_phrase(detail, text):
 )
 def test_details_of_many_nodes_are_merged_by_subject(per_node, lines):
     assert summary(per_node) == lines
+
+
+def test_a_pod_with_thousands_of_labels_has_few_details():
+    pod = make_pod("p", node_selector={f"k{number}": "v" for number in range(3000)})
+    answer = ask(load([make_node("n")], [pod]), pod, nodes=["n"], remedies=0)
+    [group] = answer.groups
+    assert len(group.details) == MAX_DETAILS
+    assert len(answer.nodes["n"][0]["details"]) == MAX_DETAILS

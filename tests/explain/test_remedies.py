@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from moorage.api.node import HOSTNAME, ZONE
+from moorage.api.meta import LabelSelector, ObjectMeta
+from moorage.api.node import HOSTNAME, ZONE, Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES
+from moorage.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from moorage.app.offline import QuestionEngine
 from moorage.explain.judging import Judge
-from moorage.explain.remedies import Remedy, changed, node_like
+from moorage.explain.other_remedies import node_like
+from moorage.explain.trying import Remedy, changed
 from moorage.testing import make_node, make_pod
 from moorage.testing.builders import make_affinity, spread_over
 from tests.explain.world import ask, load
@@ -26,6 +30,10 @@ def applied(engine: QuestionEngine, pod: Pod, remedy: Remedy) -> Any:
     relaxed = remedy.pod or pod
     with changed(Judge.of(engine, pod), remedy.changes):
         return ask(engine, relaxed, remedies=0)
+
+
+def leaving(node: Node) -> Node:
+    return replace(node, metadata=replace(node.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
 
 
 REMEDIES: list[Any] = [
@@ -44,18 +52,28 @@ REMEDIES: list[Any] = [
         id="node selector",
     ),
     pytest.param(
+        {"node_selector": {"kubernetes.io/hostname": "m"}}, [make_node("n")], [],
+        ["Drop node selector kubernetes.io/hostname=m"],
+        id="a label that Kubernetes sets is not proposed",
+    ),
+    pytest.param(
+        {}, [leaving(make_node("n", unschedulable=True))], [],
+        [],
+        id="a node that is being deleted",
+    ),
+    pytest.param(
         {"affinity": make_affinity(nodes={"zone": ["a"]})}, [make_node("n")], [],
         ["Drop the required node affinity"],
         id="node affinity",
     ),
     pytest.param(
         {"cpu": "2"}, [FULL], [make_pod("busy", cpu="3", node="n")],
-        ["Request 1 less cpu", "Delete pod default/busy on node n"],
+        ["Request at most 1 cpu", "Delete pod default/busy on node n"],
         id="cpu",
     ),
     pytest.param(
         {"cpu": "2", "memory": "6Gi"}, [FULL], [make_pod("busy", cpu="3", memory="4Gi", node="n")],
-        ["Request 1 less cpu and 2Gi less memory"],
+        ["Request at most 1 cpu and 4Gi memory"],
         id="cpu and memory",
     ),
     pytest.param(
@@ -70,7 +88,7 @@ REMEDIES: list[Any] = [
     ),
     pytest.param(
         {"affinity": make_affinity(away=WEB)}, [make_node("n")], [make_pod("web", node="n", labels=WEB)],
-        ["Drop the required pod anti-affinity", "Delete pod default/web on node n"],
+        ["Prefer the pod anti-affinity instead of requiring it", "Delete pod default/web on node n"],
         id="anti-affinity",
     ),
     pytest.param(
@@ -91,7 +109,7 @@ REMEDIES: list[Any] = [
     ),
     pytest.param(
         {"cpu": "2"}, [make_node("n", cpu="4", unschedulable=True)], [make_pod("busy", cpu="3", node="n")],
-        ["Uncordon node n, and request 1 less cpu"],
+        ["Uncordon node n, and request at most 1 cpu"],
         id="two plugins on one node",
     ),
 ]  # fmt: skip
@@ -137,6 +155,46 @@ def test_one_more_node_helps_a_pod_that_fits_an_empty_one():
     [(_, old, new)] = remedy.changes
     assert old is None
     assert (new.name, new.labels[HOSTNAME]) == (remedy.node, remedy.node)
+
+
+def test_one_more_node_is_like_the_one_with_the_fewest_obstacles():
+    nodes = [make_node("a", cpu="4"), make_node("b", cpu="4", labels={"disk": "ssd"})]
+    busy = make_pod("busy", cpu="3", node="b", priority=100)
+    pod = make_pod("p", cpu="4", node_selector={"disk": "ssd"})
+    texts = [remedy.text for remedy in ask(load(nodes, [busy, pod]), pod, remedies=10).remedies]
+    assert "Add one more node like b" in texts
+
+
+def test_a_larger_node_helps_a_pod_that_fits_no_shape():
+    pod = make_pod("p", requests={"cpu": "64", "example.com/fpga": "2"})
+    texts = [remedy.text for remedy in ask(load([FULL], [pod]), pod, remedies=10).remedies]
+    assert texts == ["Add a node with at least 64 cpu and 2 example.com/fpga"]
+
+
+@pytest.mark.parametrize("name", ["leaving", "a-leaving"])
+def test_a_node_that_is_being_deleted_is_no_success(name):
+    nodes = [make_node("n", cpu="4"), leaving(make_node(name, cpu="8"))]
+    busy = make_pod("busy", cpu="3", node="n", priority=100)
+    pod = make_pod("p", cpu="9")
+    found = ask(load(nodes, [busy, pod]), pod, remedies=10)
+    assert found.remedies
+    assert not [remedy.text for remedy in found.remedies if remedy.node == name]
+
+
+def test_a_feasible_node_that_is_being_deleted_is_said():
+    pod = make_pod("p")
+    found = ask(load([leaving(make_node("n"))], [pod]), pod)
+    assert found.facts == ("Node n is feasible, but it is being deleted since 2026-01-01T00:00:00Z.",)
+
+
+def test_the_right_to_preempt_may_help():
+    busy = make_pod("busy", cpu="3", node="n", priority=0)
+    pod = make_pod("p", cpu="4", priority=10, preemption_policy="Never")
+    found = ask(load([FULL], [busy, pod]), pod, remedies=10)
+    assert "The pod could preempt default/busy on n, but its preemptionPolicy is Never." in found.facts
+    [remedy] = [each for each in found.remedies if "preemptionPolicy" in each.text]
+    assert remedy.text == "Drop preemptionPolicy Never, which would preempt default/busy"
+    assert remedy.node == "n"
 
 
 def test_no_node_of_a_known_shape_helps_a_pod_that_is_too_large():
@@ -210,3 +268,26 @@ def test_changes_are_taken_back_also_after_an_error():
     with pytest.raises(ZeroDivisionError):
         fail()
     assert judge.nodes.names == ["n"]
+
+
+def test_the_overhead_of_a_runtime_class_is_no_request_that_could_be_reduced():
+    pod = make_pod("p", cpu="500m")
+    pod = replace(pod, spec=replace(pod.spec, overhead={"cpu": "4"}))
+    found = ask(load([make_node("n", cpu="4")], [pod]), pod)
+    assert [remedy.text for remedy in found.remedies if "equest" in remedy.text] == []
+    pod = replace(pod, spec=replace(pod.spec, overhead={"cpu": "3700m"}))
+    found = ask(load([make_node("n", cpu="4")], [pod]), pod)
+    assert "Request at most 300m cpu" in [remedy.text for remedy in found.remedies]
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(0, ", which violates the disruption budget default/web"), (1, "")])
+def test_a_deletion_names_the_budget_that_it_violates(allowed, said):
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=WEB)),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )
+    pod, busy = make_pod("p", cpu="4"), make_pod("busy", cpu="3", node="n", labels=WEB)
+    engine = load([FULL], [pod, busy], budget)
+    texts = [remedy.text for remedy in ask(engine, pod).remedies]
+    assert f"Delete pod default/busy on node n{said}" in texts

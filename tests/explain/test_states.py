@@ -39,7 +39,10 @@ def test_a_gated_pod_is_explained_as_if_its_gates_were_open():
     pod = make_pod("p", gates=["quota"])
     answer = ask(load(make_nodes(2), [pod]), pod)
     assert answer.held_back == (GATE,)
-    assert (answer.feasible, answer.message, answer.remedies) == (2, "", [])
+    assert (answer.feasible, answer.message) == (2, "")
+    [remedy] = answer.remedies
+    assert remedy.text == "Remove the scheduling gate quota, if what set it does not"
+    assert remedy.command.startswith("kubectl -n default patch pod/p --type=json -p '[")
     assert answer.to_dict()["heldBack"] == [GATE]
 
 
@@ -195,10 +198,12 @@ def test_a_pending_pod_that_is_nominated_holds_its_space_against_lower_prioritie
     assert ask(engine, high).feasible == 1
 
 
-def test_a_gated_pod_holds_no_space():
+@pytest.mark.parametrize(("version", "feasible"), [("1.36", 1), ("1.37", 0)])
+def test_a_gated_pod_holds_its_space_since_1_37(version, feasible):
     rival = make_pod("rival", cpu="3", priority=10, nominated="n", gates=["quota"])
     pod = make_pod("low", cpu="2", priority=1)
-    assert ask(load([make_node("n")], [rival, pod]), pod).feasible == 1
+    engine = load([make_node("n")], [rival, pod], by=configure(discover=False, emulated_version=version))
+    assert ask(engine, pod).feasible == feasible
 
 
 def test_a_nominated_pod_goes_to_its_node_without_a_look_at_others():

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.api.resources import NODES, PODS
+from moorage.api.meta import LabelSelector, ObjectMeta
+from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
+from moorage.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from moorage.app.configuration import configure
 from moorage.app.offline import question_engine
 from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
@@ -48,6 +50,17 @@ def test_the_pods_of_a_workload_are_placed(kind):
     assert not outcome.pending
 
 
+def test_manifests_get_the_defaults_of_the_api_server():
+    """The container limits cpu and requests nothing: two of them do not fit on a node."""
+    limited = workload(replicas=3)
+    container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1500m"}}}
+    limited["spec"]["template"]["spec"]["containers"] = [container]
+    with copy(cluster()) as tried:
+        tried.add([limited])
+        outcome = tried.settle()
+    assert (len(outcome.placed), len(outcome.pending)) == (2, 1)
+
+
 def test_what_does_not_fit_is_pending_with_the_schedulers_message():
     with copy(cluster()) as tried:
         tried.add([workload(replicas=3, cpu="1500m")])
@@ -83,6 +96,40 @@ def test_a_drain_moves_what_a_controller_makes_again_and_loses_the_rest():
         tried.drain("n0")
         outcome = tried.settle()
     assert outcome == WhatIfOutcome(moved={"default/owned": ("n0", "n1")}, lost=("default/bare",))
+
+
+def budget(name: str, allowed: int) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "web"})),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed, current_healthy=2, desired_healthy=2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("budgets", "why"),
+    [
+        ([("one", 1)], ""),
+        ([("none", 0)], "the disruption budget none allows no eviction: 2 pods are healthy and 2 must be"),
+        ([("a", 1), ("b", 1)], "the disruption budgets a and b both select it, which eviction does not support"),
+    ],
+)
+def test_a_drain_respects_disruption_budgets(budgets, why):
+    pod = make_pod("web", cpu="1", node="n0", owner="ReplicaSet/rs", labels={"app": "web"})
+    found = cluster(pod)
+    made = [budget(name, allowed) for name, allowed in budgets]
+    found = ClusterObjects({POD_DISRUPTION_BUDGETS: made, **found.objects})
+    with copy(found) as tried:
+        tried.drain("n0")
+        outcome = tried.settle()
+    assert outcome.blocked == ({"default/web": why} if why else {})
+    assert list(outcome.moved) == ([] if why else ["default/web"])
+
+
+def test_pods_that_were_pending_are_not_counted_as_replicas():
+    with copy(cluster(make_pod("waiting", cpu="500m"), nodes=1)) as tried:
+        outcome = tried.fill([workload(cpu="500m")])
+    assert sorted(outcome.placed) == ["default/web-0", "default/web-1", "default/web-2"]
 
 
 def test_more_nodes_take_pods_that_have_waited():
@@ -211,7 +258,7 @@ def test_nothing_happens_to_a_cluster_without_changes():
     with copy(cluster(running, make_pod("huge", cpu="64"))) as tried:
         outcome = tried.settle()
     assert outcome == WhatIfOutcome()
-    assert outcome.to_dict() == {"placed": {}, "pending": {}, "preempted": [], "moved": {}, "lost": []}
+    assert outcome.to_dict() == {"placed": {}, "pending": {}, "preempted": [], "moved": {}, "lost": [], "blocked": {}}
 
 
 def test_an_outcome_as_data_has_both_nodes_of_a_moved_pod():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -65,6 +66,29 @@ def in_turn(*scripts: Script) -> Script:
         await waiting.pop(0)(connection)
 
     return script
+
+
+@contextmanager
+def extender_server(script: Script) -> Iterator[str]:
+    """Serve from a thread of its own, for callers that block; the value is the URL."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    found: list[str] = []
+
+    async def main() -> None:
+        async with serve(script) as server:
+            found.append(server.url)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join(10)
+        loop.close()
 
 
 def asked(

@@ -210,3 +210,26 @@ def test_a_pod_that_comes_again_is_decoded_once():
     assert reader.read(msgspec.Raw(bytes(raw))) is first
     assert reader.read(msgspec.Raw(b'{"metadata":{"name":"q"}}')).name == "q"
     assert reader.read(raw) is not first
+
+
+@pytest.mark.parametrize("host", ["x/filter?", "x/healthz#", "[", "//evil.example/"])
+def test_the_host_header_changes_neither_the_path_nor_the_answer(host):
+    with Extended(served_of(Sample)) as extended:
+        for path in ("/filter/", "/nothing"):
+            headers = {"host": host}
+            code, body, found = extended.cluster.run(exchange(extended.app, path, b"{}", headers=headers))
+            assert (code, found.get("location")) == (404, None)
+            assert msgspec.json.decode(body)["Error"].startswith(f"POST {path} is not served")
+
+
+@pytest.mark.parametrize("text", ["bad \ud800 text", "ü" * 50_000], ids=["half a surrogate pair", "100 KB"])
+def test_a_message_of_a_plugin_that_cannot_be_sent_is_cleaned_and_cut(text):
+    class Chatty(FilterPlugin):
+        name = "Chatty"
+
+        def filter(self, state, pod, node):
+            return Status.unschedulable(text)
+
+    with Extended(served_of(Chatty), *NODES) as extended:
+        found = extended.answer("filter", by_names("a"))["FailedNodes"]["a"]
+        assert len(found.encode()) <= 32 * 1024

@@ -170,12 +170,17 @@ def test_the_block_has_certificates_with_https(options, url, files):
         ({"bind_address": "localhost"}, "--bind-address: 'localhost' is not an IP address"),
         ({"port": 70000}, "--port: 70000 is not a port"),
         ({"cert_file": "c"}, "--tls-cert-file and --tls-private-key-file belong together"),
-        ({"bind_address": "10.0.0.1"}, "--bind-address: any client that reaches 10.0.0.1 could bind pods"),
+        ({"bind_address": "10.0.0.1"}, "--bind-address: any client that reaches 10.0.0.1 could call the verbs"),
+        (
+            {"bind_address": "0.0.0.0", "cert_file": "c", "key_file": "k"},
+            "set --client-ca-file, or listen on 127.0.0.1",
+        ),
+        ({"bind_address": "::"}, "set --client-ca-file"),
     ],
 )
 def test_options_that_cannot_be_obeyed(fields, text):
     with pytest.raises(MoorageError) as caught:
-        ExtenderOptions(**fields).check(("filter", "bind"))
+        ExtenderOptions(**fields).check()
     assert text in str(caught.value)
 
 
@@ -184,14 +189,14 @@ def test_options_that_cannot_be_obeyed(fields, text):
     [
         ({}, False),
         ({"bind_address": "::1"}, False),
-        ({"bind_address": "10.0.0.1"}, True),
+        ({"bind_address": "10.0.0.1", "client_ca_file": "ca"}, True),
         ({"cert_file": "c", "key_file": "k"}, True),
         ({"client_ca_file": "ca"}, True),
     ],
 )
 def test_beyond_loopback_there_is_tls_always(fields, has_tls):
     options = ExtenderOptions(**fields)
-    options.check(("filter",))
+    options.check()
     assert options.has_tls is has_tls
 
 
@@ -221,14 +226,13 @@ def test_the_manifests_grant_reading_alone():
     ]  # fmt: skip
     (role,) = [obj for obj in objects if obj["kind"] == "ClusterRole"]
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]}]
-    assert "client-ca-file" not in to_yaml(objects)
+    assert "--client-ca-file=/etc/moorage-tls/ca.crt" in to_yaml(objects)
     assert loaded(block)[0].url_prefix == "https://x.y.svc:8888"
+    assert loaded(block)[0].tls_config.cert_file
 
 
-def test_binding_is_granted_where_bind_is_served_and_only_to_clients_with_a_certificate():
+def test_binding_is_granted_where_bind_is_served():
     served = served_of(Filtering, with_defaults=True)
     objects = extender_manifests(served, "text", DeployOptions(image="i"))
     rules = [rule for obj in objects if obj["kind"] == "ClusterRole" for rule in obj["rules"]]
     assert any("pods/binding" in rule["resources"] for rule in rules)
-    assert "--client-ca-file=/etc/moorage-tls/ca.crt" in to_yaml(objects)
-    assert loaded(block_of(served, DeployOptions(image="i")))[0].tls_config.cert_file

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
@@ -24,6 +25,7 @@ from moorage.framework import (
 from moorage.framework.optional import VectorFilterPlugin, VectorScorePlugin
 from moorage.framework.ports import Victims
 from moorage.framework.status import Normalization
+from moorage.run.extender.selecting import reload_source
 from moorage.store.faults import Fault, lost_answer
 from moorage.testing import make_node, make_pod
 from tests.extender.kit import VERBS
@@ -472,3 +474,43 @@ def test_moorage_as_scheduler_and_moorage_as_extender_understand_each_other(name
         assert run(client.preempt(POD, offered)) == {"yes": Victims([running], 1)}
         run(client.bind(POD, "yes"))
         assert extended.cluster.node_of("p") == "yes"
+
+
+async def started(extended: Extended) -> None:
+    extended.verbs.start_plugins()
+
+
+def test_after_a_reload_the_verbs_are_answered_by_the_new_plugins():
+    log: list[str] = []
+
+    def polite(version: int) -> type[FilterPlugin]:
+        class Polite(FilterPlugin):
+            name = "Polite"
+
+            def filter(self, state, pod, node):
+                return Status.unschedulable(f"version {version}")
+
+            async def run(self):
+                log.append(f"run {version}")
+
+        return Polite
+
+    with Extended(served_of(polite(1)), make_node("a")) as extended:
+        extended.cluster.run(started(extended))
+        question = by_names("a")
+        assert extended.answer("filter", question)["FailedNodes"] == {"a": "Polite: version 1"}
+        new = served_of(polite(2))
+        extended.cluster.run(extended.cluster.scheduler.reload(new.configuration))
+        extended.cluster.settle()
+        assert extended.answer("filter", question)["FailedNodes"] == {"a": "Polite: version 2"}
+        assert log == ["run 1", "run 2"]
+
+
+def test_a_configuration_that_would_serve_other_verbs_is_refused_and_another_weight_is_said(caplog):
+    served = served_of(Labelled, Ranked, weights=(0, 2))
+    others = iter([served_of(Labelled), served_of(Labelled, Ranked, weights=(0, 5))])
+    source = reload_source(served, lambda: next(others).configuration, (), plugins=False)
+    with pytest.raises(MoorageError, match="now serves filter, preempt instead of filter, prioritize, preempt"):
+        source.load()
+    assert source.load().profiles[0].scheduler_name == "default-scheduler"
+    assert "The Score plugins have another weight" in caplog.text

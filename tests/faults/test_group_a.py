@@ -204,7 +204,7 @@ def test_a9_a_replica_that_lags_behind(streaming):
 
 
 @MODES
-def test_a10_a_server_restored_from_a_backup(streaming):
+def test_a10_objects_that_are_gone_after_an_outage_are_given_up(streaming):
     """Objects that the backup does not have are gone; what was assumed there is not kept."""
     with a_cluster(streaming=streaming) as cluster:
         cluster.add(make_node("b"), make_pod("lost", node="b"), make_pod("kept", node="a"))

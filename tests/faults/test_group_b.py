@@ -170,8 +170,8 @@ def test_b6_the_place_is_kept_while_the_bind_outcome_is_unknown():
 @pytest.mark.parametrize(
     ("status", "headers", "least", "most"),
     [
-        (500, {}, 1.0, 3.0),
-        (503, {}, 1.0, 3.0),
+        (500, {}, 0.01, 0.1),
+        (503, {}, 0.01, 0.1),
         (429, {}, 1.0, 3.0),
         (429, {"retry_after": "20"}, 20.0, 22.0),
         (503, {"retry_after": "20"}, 20.0, 22.0),
@@ -184,7 +184,7 @@ def test_b9_a_busy_server_gets_the_pause_it_asks_for(status, headers, least, mos
         cluster.spoil(wire.answer(status, b"", **headers), method="POST", path="/binding")
         cluster.add(*TWO, make_pod("p"))
         cluster.settle(0.5)
-        assert cluster.assumed() == [], "the place is given back meanwhile"
+        assert cluster.assumed() == [], "the place is given back meanwhile, unless the bind was sent again at once"
         cluster.until(lambda: cluster.node_of("p"), timeout=100)
         first, second = (sent.time for sent in cluster.binds())
         assert least <= second - first <= most
@@ -203,7 +203,7 @@ def test_b10_forbidden_binds_back_off_and_tell_why():
         assert 8 <= len(cluster.binds()) <= 20, "1, 2, 4, 8, then every 10 s"
         note = cluster.events("p")[0].note
         assert "cannot create resource" in note
-        assert "grant the verb to the scheduler's role" in note
+        assert "grant this right to the user" in note
         cluster.wire.clear()
         cluster.settle(15)
         assert cluster.node_of("p") != ""

@@ -16,6 +16,7 @@ from moorage.client.transport import HttpRequest
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import ApiGuard, TokenSigner
 from moorage.embedded.builtin import built_in_catalog
+from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing.cluster import Cluster
 from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import Effect, Sent, WireFault, WireFaults
@@ -26,10 +27,20 @@ TOKEN, HOST = "test-token", "127.0.0.1:6443"
 class HttpCluster(Cluster):
     """A `Cluster` whose scheduler speaks HTTP. `wire` is where bytes go wrong."""
 
-    def __init__(self, *, streaming: bool = True, qps: float = 5000.0, burst: int = 5000, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        streaming: bool = True,
+        qps: float = 5000.0,
+        burst: int = 5000,
+        metrics: SchedulerMetrics | None = None,
+        probe_server: bool = False,
+        **options: Any,
+    ) -> None:
         self.wire = WireFaults(random.Random(options.get("seed", 0)))
         self._streaming = streaming
         self._rate = qps, burst
+        self._more = {"metrics": metrics, "probe_server": probe_server}
         super().__init__(**options)
 
     def _make_scheduler(self) -> Scheduler:
@@ -47,7 +58,7 @@ class HttpCluster(Cluster):
             random=self.random,
             instance="test",
             streaming_lists=self._streaming,
-            **self._options,
+            **{**self._options, **self._more},
         )
 
     def _serve(self) -> AsgiTransport:

@@ -65,7 +65,7 @@ def test_a_wrong_token_is_reported(admin):
 
 
 def test_version_and_cluster_info(admin):
-    assert "Server Version: v1.36." in admin("version")
+    assert "Server Version: v1.37." in admin("version")
     assert "is running at" in admin("cluster-info")
     assert admin("get", "--raw", "/readyz") == "ok"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.kubectl.manifests import CONFIG_MAP, DEPLOYMENT, PICKY_POD, POD
@@ -198,3 +200,45 @@ def test_a_pod_is_scheduled_as_soon_as_a_node_fits(kubectl, admin):
         assert kubectl.run("get", "pod", "picky", "-o", "wide").rows()[1][6] == "node-1"
     finally:
         admin("label", "node", "node-1", "disk-")
+
+
+def test_connections_to_a_pod_say_that_it_is_simulated(kubectl, tmp_path):
+    kubectl("run", "plain", "--image=x")
+    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=20s")
+    for command in (
+        ("exec", "plain", "--", "ls"),
+        ("attach", "plain"),
+        ("cp", "plain:/etc/hosts", str(tmp_path / "hosts")),
+        ("port-forward", "pod/plain", ":80"),
+    ):
+        assert f"Pod {kubectl.namespace}/plain is simulated: no process runs" in kubectl.refused(*command), command
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
+def test_a_pod_to_attach_to_ends(kubectl, policy):
+    """kubectl waits for the end of a pod that is not restarted, deletes it, and does not wait until it is gone."""
+    kubectl("run", "once", "--image=x", "--rm", "--stdin", f"--restart={policy}", "--", "echo")
+    kubectl("wait", "--for=delete", "pod/once", "--timeout=20s")
+
+
+def test_a_claim_without_a_class_gets_a_volume(kubectl):
+    assert re.search(r"^standard \(default\)\s", kubectl("get", "storageclass"), re.MULTILINE)
+    kubectl("apply", "-f", "-", stdin=CLAIM_AND_POD)
+    kubectl("wait", "--for=condition=Ready", "pod/user", "--timeout=20s")
+    shown = kubectl("get", "pvc", "data", "--output=jsonpath={.spec.storageClassName} {.status.phase}")
+    assert shown == "standard Bound"
+
+
+CLAIM_AND_POD = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: user}
+spec:
+  containers: [{name: main, image: x, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+"""

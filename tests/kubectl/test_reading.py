@@ -158,6 +158,17 @@ def test_describe_other_kinds(web):
     assert re.search(r"^Status:\s+Active$", web("describe", "namespace", web.namespace), re.MULTILINE)
 
 
+def test_describe_services_and_ingresses(web):
+    web("expose", "deployment", "web", "--port=80", "--target-port=8080")
+    web.until(lambda out: "10." in out, "get", "endpointslices")
+    described = web.until(lambda out: ":8080" in out, "describe", "service", "web")
+    assert re.search(r"^Endpoints:\s+10\.\S+:8080,10\.\S+:8080$", described, re.MULTILINE), described
+    web("create", "ingress", "front", "--rule=a.example.com/*=web:80")
+    assert re.search(
+        r"a\.example\.com\s+/\s+web:80 \(10\.\S+:8080", re.sub("\n", " ", web("describe", "ingress", "front"))
+    )
+
+
 def test_events_by_both_commands(web):
     for command in (["get", "events"], ["events"]):
         out = web(*command)
@@ -167,6 +178,8 @@ def test_events_by_both_commands(web):
     assert "ScalingReplicaSet" in only
     assert "SuccessfulCreate" not in only
     assert "SuccessfulCreate" in web("get", "events.events.k8s.io")
+    for field in (".lastTimestamp", ".metadata.creationTimestamp"):
+        assert "SuccessfulCreate" in web("get", "events", f"--sort-by={field}")
     assert "ScalingReplicaSet" in web("events", "--for", "deployment/web")
     assert "SuccessfulCreate" not in web("events", "--for", "deployment/web")
 

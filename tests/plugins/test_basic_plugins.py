@@ -292,8 +292,8 @@ def test_the_default_binder_names_the_pod_by_its_uid():
 )
 def test_a_refused_binding_is_an_error_with_its_text(effect):
     with Cluster(config=config()) as cluster:
-        cluster.faults.add(Fault(effect, verb="bind"))
+        cluster.faults.add(Fault(effect, verb="bind", times=None))
         cluster.add(make_node("a"), make_pod("p"))
-        cluster.settle(0.2)
+        cluster.settle(0.5)
         (note,) = notes(cluster, "p")
         assert note.startswith('running Bind plugin "DefaultBinder": ')

@@ -53,10 +53,10 @@ def test_init_containers_count_like_containers():
     assert image_scores(pod, node) == [100]
 
 
-def test_image_volumes_earn_points_and_do_not_raise_the_ceiling():
+def test_image_volumes_earn_points_and_raise_the_ceiling():
     volume = Volume(name="v", image=ImageVolumeSource(reference="model"))
     node = make_node("a", images={"model:latest": 1000 * MIB})
-    assert image_scores(make_pod("p", volumes=[volume]), node) == [100]
+    assert image_scores(make_pod("p", volumes=[volume]), node) == [49]
 
 
 def test_each_node_counts_with_its_own_size():
@@ -89,4 +89,4 @@ def test_all_forms_agree_with_the_plain_model(nodes, containers, volumes):
         volumes=[Volume(name=f"v{i}", image=ImageVolumeSource(reference=v)) for i, v in enumerate(volumes)],
     )
     scores = image_scores(pod, *(make_node(f"n{i}", images=images) for i, images in enumerate(nodes)))
-    assert scores == [plain_score(containers + volumes, node, nodes, len(containers)) for node in nodes]
+    assert scores == [plain_score(containers + volumes, node, nodes, len(containers + volumes)) for node in nodes]

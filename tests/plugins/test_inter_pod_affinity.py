@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api import resources as kinds
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement
 from moorage.api.node import Node
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from moorage.api.pod_affinity import AffinityTerm
+from moorage.api.selectors import NOTHING, selector_from_labels
 from moorage.framework.access import Reads
 from moorage.framework.events import QueueingHint
+from moorage.framework.indexes import Topology
 from moorage.framework.status import Code
 from moorage.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
+from moorage.plugins.inter_pod_affinity.terms import TermIndex
 from moorage.testing.builders import make_affinity, make_namespace, make_node, make_pod
 from tests.plugins.crowded_worlds import HOSTNAME, ZONE, Crowd, Json
+from tests.plugins.one_plugin import ask
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
@@ -135,3 +141,41 @@ def test_a_namespace_that_changes_its_labels_is_found_by_the_new_ones() -> None:
     world.world.put(kinds.NAMESPACES, make_namespace("x", {"team": "a"}), old)
     world.world.engine.drain()
     assert "filter" in world.world.one_plugin("InterPodAffinity")
+
+
+def test_keys_that_no_node_has_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathered: list[str] = []
+    original = Topology.gather
+
+    def gather(self: Topology, values: Any, missing: Any, nodes: Any) -> Any:
+        gathered.append(self.key)
+        return original(self, values, missing, nodes)
+
+    monkeypatch.setattr(Topology, "gather", gather)
+    terms = [{"topologyKey": f"k{i}", "labelSelector": {"matchLabels": {"app": "web"}}} for i in range(50)]
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default"}, "spec": {"affinity": affinity}}, Pod)
+    asked = ask("InterPodAffinity", pod, [make_node("a"), make_node("b")])
+    refusals = asked.plugin.filter_nodes(asked.state, asked.pod, asked.world.nodes)
+
+    assert len(gathered) == 1
+    assert refusals is not None
+    assert all(entry.mask.all() for entry in refusals.entries)
+
+
+def test_a_pod_is_compared_with_the_terms_that_require_one_of_its_labels() -> None:
+    compared: list[str] = []
+
+    class Watched(AffinityTerm, frozen=True):
+        def matches(self, pod: Pod, namespace_labels: Any = None) -> bool:
+            compared.append(str(self.selector))
+            return super().matches(pod)
+
+    def term(**labels: str) -> AffinityTerm:
+        return Watched("t", frozenset(("default",)), selector_from_labels(labels), NOTHING)
+
+    terms = [*(term(app=f"a{i}") for i in range(1000)), term(app="web", tier="db"), term()]
+    index = TermIndex(terms)
+    assert list(index.matching(make_pod("p", labels={"app": "web", "tier": "db"}))) == [terms[-1], terms[-2]]
+    assert compared == ["", "app=web,tier=db"]
+    assert list(index.matching(make_pod("p", labels={"app": "a7"}))) == [terms[-1], terms[7]]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from moorage.framework.events import QueueingHint
 from moorage.framework.status import Code
+from moorage.plugins.node_ports import clash as do_clash
 from moorage.plugins.node_ports import port_was_freed
 from moorage.state.pod_entry import PodEntry
 from moorage.testing import make_node, make_pod
@@ -94,3 +95,13 @@ def test_all_forms_agree_with_the_plain_model(mine, others):
     assert set(refused) == {
         f"n{index}" for index, theirs in enumerate(others) if any(plain_clash(a, b) for a in mine for b in theirs)
     }
+
+
+def test_pods_with_many_ports_are_compared_port_by_port_once():
+    """Ten thousand ports on both sides would be a hundred million comparisons."""
+    some = [("TCP", "10.0.0.1", number) for number in range(1, 10_001)]
+    others = [("TCP", "10.0.0.2", number) for number in range(1, 10_001)]
+    assert not do_clash(some, others)
+    assert do_clash(some, [*others, ("TCP", "0.0.0.0", 10_000)])
+    assert do_clash([("TCP", "0.0.0.0", 1)], others)
+    assert not do_clash(some, [("UDP", "0.0.0.0", 1)])

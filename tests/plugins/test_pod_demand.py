@@ -52,7 +52,7 @@ def test_pods_of_one_template_share_an_answer():
 
 
 def test_the_oldest_template_goes_first():
-    demands = PodDemands(templates=2)
+    demands = PodDemands(max_remembered=6)
     first = demands.of(make_pod("a", cpu="1"))
     for amount in ("2", "3"):
         demands.of(make_pod("a", cpu=amount))

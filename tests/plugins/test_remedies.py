@@ -71,7 +71,7 @@ def test_what_an_outside_plugin_proposes_is_tried_and_shown():
 def test_it_is_combined_with_what_other_plugins_propose():
     busy = make_pod("busy", cpu="3500m", node="n", priority=100)
     texts = [each.text for each in ask(Teams, [busy]).remedies]
-    assert texts[0] == "Request 500m less cpu, and lend node n to team a"
+    assert texts[0] == "Request at most 500m cpu, and lend node n to team a"
 
 
 class Useless(Teams):
@@ -136,3 +136,46 @@ def test_a_broken_plugin_is_named_and_skipped(answer, problem, caplog):
     values = getattr(record, VALUES)
     assert (values["plugin"], values["point"]) == ("Broken", "Remedies")
     assert problem in caplog.text
+
+
+class Talking(Teams):
+    name = "Talking"
+
+    def facts(self, state, pod, nodes):
+        return [f"Team {pod.labels[TEAM]} has no node; {len(nodes)} node belongs to others."]
+
+
+def test_facts_of_an_outside_plugin_are_shown():
+    assert ask(Talking).facts == ("Team a has no node; 1 node belongs to others.",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda: 1 // 0, "ZeroDivisionError"),
+        (lambda: [7], "facts() must yield str, got 7"),
+        (lambda: 5, "not iterable"),
+    ],
+    ids=["raises", "a number in it", "no list"],
+)
+def test_a_plugin_that_fails_to_state_facts_is_named(answer, problem):
+    class Failing(Teams):
+        name = "Failing"
+
+        def facts(self, state, pod, nodes):
+            return answer()
+
+    [fact] = ask(Failing).facts
+    assert fact.startswith("Failing has no facts because it failed: ")
+    assert problem in fact
+
+
+def test_many_or_long_facts_are_cut():
+    class Endless2(Teams):
+        name = "Endless2"
+
+        def facts(self, state, pod, nodes):
+            while True:
+                yield "x" * 10_000 + str(id(object()))
+
+    assert sum(map(len, ask(Endless2).facts)) < 10_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,8 +62,8 @@ def refused(asked) -> Any:
     return {name: reasons for name, (_, reasons) in found.items()}
 
 
-def ask_pod(*objects, claims=("claim",)) -> Any:
-    return ask(PLUGIN, make_pod("incoming", claims=claims), *NODES, *objects)
+def ask_pod(*objects, claims=("claim",), version="") -> Any:
+    return ask(PLUGIN, make_pod("incoming", claims=claims), *NODES, *objects, version=version)
 
 
 EPHEMERAL = Volume(name="data", ephemeral=EphemeralVolumeSource())
@@ -396,20 +397,24 @@ SHAPE = (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(u
 
 
 @pytest.mark.parametrize(
-    ("amounts", "score"),
+    ("sizes", "score"),
     [
         ([], 0),
-        ([(0, 100)], 100),
+        ([(1, 100)], 99),
         ([(50, 100)], 50),
         ([(100, 100)], 0),
-        ([(101, 100)], 0),
-        ([(1, 0)], 0),
         ([(30, 100), (60, 100)], 55),
         ([(30, 100), (61, 100)], 55),
     ],
 )
-def test_scores_follow_the_shape(amounts, score):
-    assert scoring.score_classes(SHAPE, amounts) == score
+def test_scores_follow_the_shape(sizes, score):
+    classes = [make_storage_class(f"s{n}", provisioner="kubernetes.io/no-provisioner", wait=True) for n in range(2)]
+    claims = [make_pvc(f"c{n}", storage_class=f"s{n}", size=f"{asked}Mi") for n, (asked, _) in enumerate(sizes)]
+    volumes = [make_pv(f"v{n}", storage_class=f"s{n}", size=f"{size}Mi") for n, (_, size) in enumerate(sizes)]
+    volumes = [in_phase(volume, "Available") for volume in volumes]
+    asked = ask_pod(*claims, *classes, *volumes, claims=[claim.name for claim in claims])
+    asked.plugin._shape = SHAPE
+    assert asked.plugin.score(asked.state, asked.pod, asked.nodes[0]) == score
 
 
 def test_shape_is_flat_outside_and_cut_towards_zero_inside():
@@ -432,8 +437,25 @@ def test_static_and_dynamic_plans_are_scored():
 
 
 def test_without_the_gate_nothing_is_scored():
-    asked = ask_pod(waiting_claim(), WAITING, local("v", "a"))
+    asked = ask_pod(waiting_claim(), WAITING, local("v", "a"), version="1.36")
     assert asked.plugin.pre_score(asked.state, asked.pod, asked.nodes).is_skip
+
+
+def test_with_the_gate_a_pod_without_claims_scores_nothing_on_every_node():
+    asked = ask_pod(claims=[], version="1.37")
+    assert asked.plugin.pre_score(asked.state, asked.pod, asked.nodes) is None
+    assert asked.plugin.score_into(asked.state, asked.pod, asked.nodes, np.zeros(3, dtype=np.int64)) == 0
+
+
+def test_a_capacity_without_bytes_counts_as_used_up_and_stops_nothing():
+    """kube-scheduler 1.37.1 ends with a nil pointer: maximumVolumeSize makes it sufficient, and capacity is scored."""
+    unknown = capacity("x", "ssd", largest="8Gi")
+    claim = make_pvc(storage_class="dynamic", size="1Gi")
+    asked = ask_pod(claim, DYNAMIC, driver(), unknown, capacity("y", "hdd", "4Gi"), version="1.37")
+    assert refused(asked) == {"c": (NO_SPACE,)}
+    out = np.full(3, -1, dtype=np.int64)
+    assert asked.plugin.score_into(asked.state, asked.pod, asked.nodes, out) is None
+    assert dict(zip(asked.nodes.names, out.tolist(), strict=True)) == {"a": 0, "b": 75, "c": 0}
 
 
 def test_hints():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.api.meta import key_of
 from moorage.api.pod import Volume
 from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
@@ -17,6 +18,7 @@ from moorage.api.storage import (
 )
 from moorage.framework.events import QueueingHint
 from moorage.plugins import volume_restrictions
+from moorage.plugins import volumes as volume_helpers
 from moorage.testing.builders import make_node, make_pod
 from moorage.testing.volumes import make_pvc
 from tests.plugins.volume_world import ask, ask_in, make_world
@@ -218,3 +220,19 @@ def test_both_forms_agree_with_the_rule(incoming, running, where):
 def test_a_pod_that_went_wakes_those_it_stood_in_the_way_of(gone, hint):
     pod = make_pod(claims=["claim"], volumes=[gce()])
     assert volume_restrictions.released(pod, gone, None) is hint
+
+
+def test_the_volume_plugins_read_the_volumes_of_a_pod_once(monkeypatch):
+    read: list[object] = []
+    signature = volume_helpers.signature
+
+    def counting(listed):
+        read.append(listed)
+        return key_of(listed)
+
+    monkeypatch.setattr(volume_helpers, "key_of", counting)
+    disk = Volume(name="v", gce_persistent_disk=GCEPersistentDiskVolumeSource(pd_name="d"))
+    pod, other = (make_pod(name, volumes=[disk]) for name in ("p", "q"))
+    assert signature(pod) == signature(pod) == signature(other)
+    assert len(read) == 2
+    assert signature(make_pod("plain")) == ()

@@ -10,7 +10,7 @@ import msgspec
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import by_kind
-from moorage.explain.evaluate import EvaluatedCase
+from moorage.explain.evaluate import EvaluatedCase, default_configuration
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes
 from moorage.framework.status import SUCCESS, Status
@@ -25,13 +25,13 @@ Verdict = dict[str, tuple[str, tuple[str, ...]]]
 """Refused node → code and reasons."""
 
 
-def make_world(*objects: Object, pod: Pod | None = None) -> EvaluatedCase:
+def make_world(*objects: Object, pod: Pod | None = None, version: str = "") -> EvaluatedCase:
     data: dict[str, Any] = {"pod": msgspec.to_builtins(pod or make_pod("incoming"))}
     for obj in objects:
         kind = obj.kind or type(obj).__name__
         assert by_kind(kind) is not None
         data.setdefault(KEYS[kind], []).append(msgspec.to_builtins(obj))
-    return EvaluatedCase(data)
+    return EvaluatedCase(data, default_configuration(version))
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Asked:
         }
 
 
-def ask(plugin: str, pod: Pod, *objects: Object) -> Asked:
-    world = make_world(*objects, pod=pod)
+def ask(plugin: str, pod: Pod, *objects: Object, version: str = "") -> Asked:
+    world = make_world(*objects, pod=pod, version=version)
     return ask_in(world, plugin, world.pod)
 
 

@@ -26,7 +26,7 @@ from moorage.telemetry.logs import VALUES
 from tests.queue.kit import NODE_ADD, NODE_DELETE, NODE_LABEL, POD_ALL, Hint, World, a_pod, changed, no, on, yes
 
 EVERYTHING = ClusterEvent(WILDCARD, ActionType.ALL)
-GATES_GONE = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
+GATES_GONE = "TargetPodUpdatePodSchedulingGatesEliminated"
 TOLERATIONS = a_pod("x", tolerations=1).spec.tolerations
 CUSTOM = EventResource("foos.v1.example.com")
 
@@ -242,11 +242,11 @@ def test_new_registrations_hold_at_once_as_after_a_reload(world):
 @pytest.mark.parametrize(
     ("pod_before", "changes", "label"),
     [
-        pytest.param({}, {"labels": {"a": "b"}}, "UnschedulablePodUpdatePodLabel", id="labels"),
-        pytest.param({"cpu": "2"}, {"containers": ()}, "UnschedulablePodUpdatePodScaleDown", id="requests"),
+        pytest.param({}, {"labels": {"a": "b"}}, "TargetPodUpdatePodLabel", id="labels"),
+        pytest.param({"cpu": "2"}, {"containers": ()}, "TargetPodUpdatePodScaleDown", id="requests"),
         pytest.param({"gates": 1}, {"scheduling_gates": ()}, GATES_GONE, id="gates"),
-        pytest.param({}, {"tolerations": TOLERATIONS}, "UnschedulablePodUpdatePodToleration", id="tolerations"),
-        pytest.param({}, {"priority_class_name": "x"}, "UnschedulablePodUpdate", id="anything else"),
+        pytest.param({}, {"tolerations": TOLERATIONS}, "TargetPodUpdatePodToleration", id="tolerations"),
+        pytest.param({}, {"priority_class_name": "x"}, "TargetPodUpdate", id="anything else"),
     ],
 )
 def test_a_pods_own_update_reaches_the_hint_that_registered_it(world, pod_before, changes, label):
@@ -305,7 +305,7 @@ def test_an_update_with_the_same_version_is_ignored(world):
 def test_an_update_of_an_unknown_pod_adds_it(world):
     pod = a_pod("p")
     world.queue.update(pod, changed(pod))
-    assert (world.place(pod), world.incoming) == ("active", [("active", "UnschedulablePodUpdate")])
+    assert (world.place(pod), world.incoming) == ("active", [("active", "UnscheduledPodUpdate")])
 
 
 def test_an_updated_pod_is_grouped_by_its_new_signature(world):
@@ -326,7 +326,7 @@ def test_moves_are_counted_by_queue_and_event(world):
     world.queue.on_event(NODE_ADD)
     world.wait(5)
     assert world.incoming == [
-        ("active", "UnschedulablePodAdd"),
+        ("active", "UnscheduledPodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),
         ("backoff", "NodeAdd"),
         ("active", "BackoffComplete"),

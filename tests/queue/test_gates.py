@@ -14,7 +14,7 @@ def test_a_gated_pod_is_not_scheduled(world):
     world.add(pod)
     assert (world.place(pod), world.queue.pop()) == ("gated", None)
     assert world.queue.pending.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
-    assert world.incoming == [("unschedulable", "UnschedulablePodAdd")]
+    assert world.incoming == [("unschedulable", "UnscheduledPodAdd")]
 
 
 @pytest.mark.parametrize(

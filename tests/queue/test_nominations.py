@@ -37,12 +37,12 @@ def test_a_pod_is_nominated_by_its_status_when_it_is_added(world):
     assert names(world, "n1") == ["p"]
 
 
-def test_a_gated_pod_holds_no_space_until_its_gate_opens(world):
+def test_a_gated_pod_holds_its_space(world):
     world.register(Gate=[on(POD_ALL)])
     world.hooks.gates["p"] = "Gate"
     pod = a_pod("p", nominated="n1", gates=1)
     world.add(pod)
-    assert names(world, "n1") == []
+    assert names(world, "n1") == ["p"]
     del world.hooks.gates["p"]
     world.queue.update(pod, changed(pod, scheduling_gates=()))
     assert names(world, "n1") == ["p"]

@@ -20,7 +20,7 @@ def test_every_place_explains_itself():
     world.popped(pods["flying"])
     world.add(pods["gated"], pods["active"])
     assert {name: world.queue.pending.where(pod.uid) for name, pod in pods.items()} == {
-        "active": Location("active", "Waits for its turn, moved by UnschedulablePodAdd.", START),
+        "active": Location("active", "Waits for its turn, moved by UnscheduledPodAdd.", START),
         "unschedulable": Location(
             "unschedulable",
             "Refused by Fit, Ports; waits for an event that may change that.",

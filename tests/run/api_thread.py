@@ -89,8 +89,8 @@ class ApiThread:
             {"metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}},
         )
 
-    def add_pod(self, name: str) -> None:
-        spec = {"containers": [{"name": "c", "image": "x"}]}
+    def add_pod(self, name: str, **requests: str) -> None:
+        spec = {"containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}]}
         self.request("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": spec})
 
     def node_of(self, name: str) -> str:

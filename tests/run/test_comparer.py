@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from moorage.api.resources import NODES, PODS
 from moorage.framework.ports import ADDED, WatchEvent
@@ -144,3 +145,31 @@ def test_an_object_whose_deletion_the_watch_never_delivered_is_found_by_listing(
         task.cancel()
 
     play(story, until=7200)
+
+
+def test_a_list_that_shows_another_history_has_everything_listed_again():
+    """A backup was restored, and the server has already handed out higher versions than before."""
+
+    async def story(world: World):
+        replica, _ = await settled(world)
+        informers = replica.scheduler.informers
+        engine, found = replica.scheduler.engine, informers.informers
+        rewinds: list[tuple[str, str, str]] = []
+        comparer = Comparer(
+            engine,
+            found[PODS],
+            found[NODES],
+            replica.client,
+            replica.clock,
+            replica.metrics,
+            lambda resource, seen, listed: rewinds.append((str(resource), seen, listed)),
+        )
+        node = found[NODES].objects["node-0"]
+        lost = str(world.store.version - 1)
+        found[NODES].objects["node-0"] = replace(node, metadata=replace(node.metadata, resource_version=lost))
+        task = asyncio.create_task(comparer.run())
+        await world.clock.sleep(LISTING + 2 * ROUND)
+        task.cancel()
+        assert rewinds[0] == ("nodes", lost, node.resource_version)
+
+    play(story)

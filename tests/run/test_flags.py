@@ -77,7 +77,7 @@ def test_lists_may_be_repeated():
         (["--leader-elect-retry-period=-2s"], "not negative"),
         (["--kube-api-qps=nan"], "expected a number"),
         (["--requestheader-client-ca-file=x"], "is not supported: front proxies are not trusted"),
-        (["--emulated-version=1.35"], "is not supported: only the behaviour of 1.36"),
+        (["--min-compatibility-version=1.36"], "is not supported: the version of --emulated-version"),
     ],
 )
 def test_mistakes_are_reported_with_a_remedy(args, text):
@@ -95,7 +95,8 @@ def test_all_mistakes_are_reported_together():
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (["--profiling=true"], "--profiling has no effect: there are no profiling endpoints"),
+        (["--contention-profiling=true"], "--contention-profiling has no effect: locks are not measured"),
+        (["--config=x", "--profiling=false"], "--profiling is ignored because --config is set; use enableProfiling"),
         (["--vmodule=a=1"], "--vmodule has no effect"),
         (["--config=x", "--kube-api-qps=5"], "--kube-api-qps is ignored because --config is set"),
     ],
@@ -173,3 +174,12 @@ def test_the_defaults_are_safe():
     assert not serving.tolerate_lookup_failure
     assert serving.always_allow_paths == ("/healthz", "/readyz", "/livez")
     assert options.flush_after == 300.0
+
+
+def test_profiling_is_on_unless_a_flag_or_the_file_says_otherwise(tmp_path):
+    file = tmp_path / "off.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nenableProfiling: false\n"
+    )
+    given = {"": True, "--profiling=false": False, f"--config={file}": False}
+    assert {arg: configuration_of(parse([arg] if arg else [])).config.enable_profiling for arg in given} == given

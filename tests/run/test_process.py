@@ -70,6 +70,34 @@ def test_c10_sigterm_releases_the_lease_and_exits_with_0(api):
         assert api.lease()["holderIdentity"] == ""
 
 
+def test_sigusr2_writes_cache_and_queue_to_the_log_and_goes_on(api):
+    with Running(api, NO_PORT) as run:
+        api.add_pod("p")
+        run.until(lambda: api.node_of("p") == "n")
+        api.add_pod("large", cpu="900")
+        run.until(lambda: "Unschedulable" in str(api.request("GET", "/api/v1/namespaces/default/pods/large")))
+        run.process.send_signal(signal.SIGUSR2)
+        run.until(lambda: "Dump complete; cache and queue are compared" in run.text())
+        lines = run.text().splitlines()
+        [node] = [line for line in lines if '"Cached node"' in line]
+        assert 'node="n"' in node
+        assert 'pods="1: default/p"' in node
+        [queued] = [line for line in lines if '"Queued pod"' in line]
+        assert 'pod="default/large" place="unschedulable" attempts=1' in queued
+        api.add_pod("q")
+        run.until(lambda: api.node_of("q") == "n")
+
+
+def test_a_standby_dumps_its_cache_too(api):
+    with Running(api, NO_PORT) as first:
+        first.until(lambda: "Successfully acquired lease" in first.text())
+        with Running(api, NO_PORT) as second:
+            second.until(lambda: "Caches are synced" in second.text())
+            second.process.send_signal(signal.SIGUSR2)
+            second.until(lambda: "Dump complete; a standby does not compare" in second.text())
+            assert 'node="n"' in second.text()
+
+
 def test_sigint_ends_it_as_well(api):
     with Running(api, NO_PORT, "--leader-elect=false") as run:
         api.add_pod("p")
@@ -126,6 +154,29 @@ class UnderTest(PostBindPlugin):
     async def run(self):
         raise LookupError("no metrics")
 """
+
+
+CANCELS = """
+import asyncio
+from moorage.framework import FilterPlugin
+
+class UnderTest(FilterPlugin):
+    name = "UnderTest"
+
+    def filter(self, state, pod, node):
+        if pod.name == "cancels":
+            asyncio.current_task().cancel()
+"""
+
+
+def test_a_scheduling_loop_that_a_plugin_cancels_fails_livez_and_ends_the_process(api):
+    config, port = CONFIG.format(point="multiPoint", more=""), free_port()
+    with Running(api, f"--secure-port={port}", plugin=CANCELS, config=config) as run:
+        run.until(lambda: "Successfully acquired lease" in run.text())
+        api.add_pod("cancels")
+        assert run.process.wait(30) == 1
+        assert 'reason="the task engine of the scheduler was cancelled"' in run.text()
+        assert api.lease()["holderIdentity"] == "", "another replica takes over at once"
 
 
 def test_item_5_readyz_names_a_plugin_whose_run_fails_and_passes(api):

@@ -87,3 +87,22 @@ def test_a_lease_is_free_when_it_was_released_or_never_made(spec, free):
         assert await takeover.free_version(client, "l", "n") == (version if free else None)
 
     play(story)
+
+
+@pytest.mark.parametrize("pods", [10, MANY])
+def test_a_cache_that_is_ahead_of_a_restored_server_is_listed_anew(pods):
+    async def story(world):
+        replica, informer = await standby(world, pods)
+        backup = world.store.version
+        world.add(make_pod("lost", node="a"))
+        await world.clock.sleep(1)
+        assert "default/lost" in informer.objects
+        world.store.durability.version = backup
+        world.store.failed()
+        del world.store.durability.version
+        await takeover.catch_up(replica.client, informer, world.clock)
+        await world.clock.sleep(1)
+        assert "default/lost" not in informer.objects
+        assert len(informer.objects) == pods
+
+    play(story)

@@ -8,9 +8,11 @@ import sys
 import threading
 import time
 
+import pytest
+
 from moorage.framework import FilterPlugin
 from moorage.run.endpoints import LOOP_TOLERANCE, loop_check
-from moorage.run.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
+from moorage.run.watchdog import INTERVAL, STEP, STOPPING, Heart, ThreadTimes, Watchdog, hook_of, thread_times
 from moorage.telemetry.logs import VALUES
 from moorage.telemetry.metrics import SchedulerMetrics
 
@@ -62,6 +64,48 @@ def test_the_watchdog_names_the_plugin_and_its_hook_once(caplog):
         metrics = asyncio.run(main())
     assert metrics.slow_hooks.samples().get(("Slow", "filter")) == 1
     assert "The scheduling loop is held up" in caplog.text
+
+
+def held_up(times: ThreadTimes, late: float) -> int:
+    """How many blockages are reported half a second after a beat, for a thread that has these times since then, by a
+    watchdog that is late itself by so many seconds."""
+    clock, known = [100.0], [(0.0, 0.0)]
+    metrics = SchedulerMetrics(time.monotonic)
+    heart = Heart(lambda: clock[0])
+    watchdog = Watchdog(heart, metrics, times=lambda heart: known[0], now=lambda: clock[0])
+    watchdog.step()
+    steps = round((0.5 - late) / STEP)
+    for number in range(1, steps + 1):
+        clock[0] += STEP + (late if number == steps else 0.0)
+        known[0] = times[0] * number / steps, times[1] * number / steps
+        watchdog.step()
+    return int(sum(metrics.slow_hooks.samples().values()))
+
+
+@pytest.mark.parametrize(
+    ("times", "late", "reports"),
+    [
+        ((0.0, 0.0), 0.0, 1),  # it waits for something else than the processor
+        ((0.5, 0.0), 0.0, 1),
+        ((0.0, 0.45), 0.0, 0),
+        ((0.0, 0.1), 0.0, 1),
+        ((0.0, 0.0), 0.4, 0),  # the process stood still
+        ((0.45, 0.0), 0.4, 1),  # the loop's thread did not let the watchdog run
+    ],
+)
+def test_item_6_a_machine_that_does_not_give_the_processor_is_not_reported(times, late, reports):
+    assert held_up(times, late) == reports
+
+
+def test_the_times_of_a_thread_grow_with_what_it_does():
+    heart = Heart(time.monotonic)
+    before = thread_times(heart)
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until:
+        pass
+    after = thread_times(heart)
+    assert after[0] - before[0] >= 0.01
+    assert after[1] >= before[1]
 
 
 def test_item_2_the_watchdog_says_whom_stopping_waits_for_when_it_had_reported_the_same_silence_before(caplog):

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES
+from moorage.api.versions import BEHAVIOURS
 from moorage.config import ConfigError
 from moorage.framework import Access, ActionType, ClusterEvent, FilterPlugin, PermitPlugin, Registration, ReusablePlugin
 from moorage.framework import events as e
@@ -203,9 +204,9 @@ class Registers(PermitPlugin):
         return self.given
 
 
-def registered(given: Any, extenders: bool = False) -> dict[str, list[tuple[str, ActionType]]]:
+def registered(given: Any, extenders: bool = False, version: str = "1.36") -> dict[str, list[tuple[str, ActionType]]]:
     plugin = type("R", (Registers,), {"given": given})({}, None)
-    known = registrations([plugin], extenders=extenders)
+    known = registrations([plugin], extenders=extenders, behaviour=BEHAVIOURS[version])
     return {name: [(str(r.event.resource), r.event.action) for r in rows] for name, rows in known.items()}
 
 
@@ -235,10 +236,14 @@ REGISTRATIONS = [
 @pytest.mark.parametrize(("given", "expected"), REGISTRATIONS)
 def test_registrations(given, expected):
     assert registered(given) == {"registers": expected}
+    if given:  # since 1.37 nothing is added
+        declared = [(str(entry.event.resource), entry.event.action) for entry in given]
+        assert registered(given, version="1.37") == {"registers": declared}
 
 
 def test_the_added_taint_event_has_no_hint():
-    rows = registrations([type("R", (Registers,), {"given": [event(e.NODE, ADD)]})({}, None)], extenders=False)
+    plugin = type("R", (Registers,), {"given": [event(e.NODE, ADD)]})({}, None)
+    rows = registrations([plugin], extenders=False, behaviour=BEHAVIOURS["1.36"])
     assert [row.hint for row in rows["registers"]] == [None, None]
 
 

@@ -79,13 +79,7 @@ def snapshot(cluster: Cluster) -> tuple[Any, ...]:
     engine.queue.pending.validate()
     table = engine.cache.table
     pods = {name: [pod.uid for pod in table.pods_of(name)] for name in ("a", "b", "c")}
-    return (
-        table.generation,
-        pods,
-        table.amounts.requested("cpu").tolist(),
-        len(engine.queue),
-        len(cluster.faults.calls),
-    )
+    return (table.version, pods, table.amounts.requested("cpu").tolist(), len(engine.queue), len(cluster.faults.calls))
 
 
 def session(cluster: Cluster) -> Any:

@@ -147,7 +147,7 @@ def snapshot(world):
     """All that a dry run might have changed."""
     table, nominator = world.engine.cache.table, world.engine.queue.nominator
     return (
-        table.generation,
+        table.version,
         table.versions.tolist(),
         [(node.pods, dict(node.requested)) for node in world.nodes],
         {key: copy.copy(world.state.read(key)) for key in list(world.state.keys())},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -63,6 +65,25 @@ def test_guessing_from_the_last_time_changes_nothing(several, count):
         every = every_row(order)
         found = ranker.rank(np.array(totals, dtype=np.int64), every, count)
         assert found.tolist() == plain_rank(totals, positions, None, count)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_thousands_of_nodes_with_nearly_the_same_total(seed, in_order):
+    """The best level has few rows or many, near each other or not, from one attempt to the next."""
+    draw = np.random.default_rng(seed)
+    size = 1500
+    order = np.arange(size) if in_order else draw.permutation(size)
+    every = dataclasses.replace(every_row(order), in_order=in_order)
+    positions, ranker = every.positions.tolist(), Ranker()
+    for best in (0, 1, 3, 9, 10, 200, 1499, 5, 0, 40):
+        totals = draw.integers(90, 92, size)
+        totals[draw.permutation(size)[:best]] = 95
+        totals[draw.permutation(size)[:7]] = -1
+        for _ in range(3):
+            first = plain_rank(totals.tolist(), positions, None, 10)
+            assert ranker.rank(totals, every, 10).tolist() == first
+            totals[first[0]] -= 3  # as if a pod had been placed
 
 
 def every_row(order):

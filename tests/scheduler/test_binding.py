@@ -8,6 +8,7 @@ import dataclasses
 import pytest
 
 from moorage.api.resources import PODS
+from moorage.api.versions import DEFAULT_BEHAVIOUR
 from moorage.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
 from moorage.framework.ports import Change
 from moorage.store import faults
@@ -15,6 +16,7 @@ from moorage.store.faults import Fault
 from moorage.testing import make_node, make_pod
 
 NODES = (make_node("a"), make_node("b"))
+TRIES = DEFAULT_BEHAVIOUR.bind_tries
 
 
 def with_plugin(name: str) -> str:
@@ -48,14 +50,15 @@ def test_a_lost_answer_of_a_bind_that_happened_is_settled_by_reading(moorage_clu
     assert assumed(cluster) == []
 
 
-@pytest.mark.parametrize("code", [500, 504])
-def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(moorage_cluster, code):
+@pytest.mark.parametrize(("code", "sent"), [(500, 2), (504, 1)])
+def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(moorage_cluster, code, sent):
+    """After an internal error the bind is sent again, which is a conflict then."""
     cluster = moorage_cluster()
     effect = dataclasses.replace(faults.server_error(code), applied=True)
     cluster.faults.add(Fault(verb="bind", effect=effect, times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
-    assert (cluster.node_of("p"), len(binds(cluster))) == ("a", 1)
+    assert (cluster.node_of("p"), len(binds(cluster))) == ("a", sent)
     assert [e.reason for e in cluster.events("p")] == ["Scheduled"]
 
 
@@ -127,10 +130,13 @@ def test_a_recreated_pod_is_not_bound_by_the_old_ones_bind(moorage_cluster):
     cluster.validate()
 
 
-@pytest.mark.parametrize("effect", [faults.server_error(500), faults.not_sent(), faults.too_many_requests(2)])
-def test_a_refused_bind_gives_everything_back_and_retries(moorage_cluster, effect):
+@pytest.mark.parametrize(
+    ("effect", "times"),
+    [(faults.server_error(500), TRIES), (faults.not_sent(), TRIES), (faults.too_many_requests(2), 1)],
+)
+def test_a_refused_bind_gives_everything_back_and_retries(moorage_cluster, effect, times):
     cluster = moorage_cluster()
-    cluster.faults.add(Fault(verb="bind", effect=effect, times=1))
+    cluster.faults.add(Fault(verb="bind", effect=effect, times=times))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.5)
     assert assumed(cluster) == []
@@ -260,7 +266,7 @@ def test_stopping_cancels_pre_bind(moorage_cluster):
 
 def test_a_failed_bind_shows_in_the_record(moorage_cluster):
     cluster = moorage_cluster()
-    cluster.faults.add(Fault(verb="bind", effect=faults.server_error(500), times=1))
+    cluster.faults.add(Fault(verb="bind", effect=faults.server_error(500), times=TRIES))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.5)
     record = cluster.record("p")

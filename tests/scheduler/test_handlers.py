@@ -13,10 +13,12 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, SERVICES
+from moorage.api.versions import DEFAULT_BEHAVIOUR
 from moorage.app.clock import SystemClock
 from moorage.framework import events
 from moorage.framework.events import ActionType, ClusterEvent, EventResource
 from moorage.framework.ports import Change
+from moorage.queue.pod_events import PodEvents
 from moorage.runtime.services import WaitingPods
 from moorage.scheduler.handlers import Handlers
 from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
@@ -60,7 +62,8 @@ BOUND_LABELLED = changed(P, node="a", labels={"app": "x"})
 FOREIGN = make_pod("f", scheduler=OTHER)
 NODE = make_node("a")
 CORDONED = make_node("a", unschedulable=True)
-LABEL = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
+POD_EVENTS = PodEvents(DEFAULT_BEHAVIOUR)
+LABEL = POD_EVENTS.waiting(ActionType.UPDATE_POD_LABEL)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def assumed(world: World) -> None:
 
 CASES = {
     "a pending pod": Case(
-        PODS, None, P, [Enqueue(P), Wake(events.UNSCHEDULED_POD_ADD, None, P, besides=P.uid)]
+        PODS, None, P, [Enqueue(P), Wake(POD_EVENTS.add, None, P, besides=P.uid)]
     ),
     "a pending pod of another scheduler": Case(PODS, None, FOREIGN, []),
     "a finished pod": Case(PODS, None, DONE, []),

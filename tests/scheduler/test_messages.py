@@ -1,4 +1,4 @@
-"""The FailedScheduling messages of the default profile, byte for byte as kube-scheduler 1.36 writes them."""
+"""The FailedScheduling messages of the default profile, byte for byte as kube-scheduler 1.37 writes them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSED = [
         [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=10) for i in range(2)],
         make_pod("p", cpu="1", priority=10),
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "
-        "no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "preemption: 0/3 nodes are available: "
         "1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.",
         id="one tainted, two short of cpu, nobody to preempt",
     ),
@@ -40,7 +40,7 @@ REFUSED = [
         [],
         make_pod("p", node_selector={"disk": "ssd"}),
         "0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector. "
-        "no new claims to deallocate, preemption: 0/5 nodes are available: "
+        "preemption: 0/5 nodes are available: "
         "5 Preemption is not helpful for scheduling.",
         id="all unresolvable",
     ),
@@ -48,15 +48,15 @@ REFUSED = [
         nodes(3, memory="1Gi"),
         [make_pod(f"p{i}", node=f"n{i}", memory="1Gi") for i in range(3)],
         make_pod("p", memory="1Gi", priority=10, preemption_policy="Never"),
-        "0/3 nodes are available: 3 Insufficient memory. no new claims to deallocate, "
-        "preemption: not eligible due to preemptionPolicy=Never.",
+        "0/3 nodes are available: 3 Insufficient memory. preemption: not eligible due to preemptionPolicy=Never.",
         id="preemptionPolicy Never",
     ),
     pytest.param(
         nodes(3, cpu="4"),
         [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=0, termination_grace_period_seconds=30) for i in range(3)],
         make_pod("p", cpu="4", priority=10),
-        "0/3 nodes are available: 3 Insufficient cpu.",
+        "0/3 nodes are available: 3 Insufficient cpu. preemption: found a potential placement for pod on node n0, "
+        "preempting 1 victims",
         id="preemption succeeded",
     ),
     pytest.param(
@@ -64,7 +64,7 @@ REFUSED = [
         [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=10) for i in range(12)],
         make_pod("p", cpu="1", priority=10),
         "0/14 nodes are available: 12 Insufficient cpu, 2 node(s) were unschedulable. "
-        "no new claims to deallocate, preemption: 0/14 nodes are available: "
+        "preemption: 0/14 nodes are available: "
         "12 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.",
         id="sorted as texts",
     ),
@@ -73,7 +73,7 @@ REFUSED = [
         [make_pod(f"p{i}", node=f"n{i}", cpu="4", priority=10) for i in range(2)],
         make_pod("p", cpu="1", priority=10),
         "0/2 nodes are available: 2 Insufficient cpu, 2 Too many pods. "
-        "no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "preemption: 0/2 nodes are available: "
         "2 No preemption victims found for incoming pod.",
         id="several reasons of one node are counted each",
     ),
@@ -101,7 +101,7 @@ def test_while_victims_terminate(moorage_cluster):
     cluster.scheduler.engine.services.activate([cluster.pod("p")], "")
     cluster.settle()
     assert cluster.events("p", "FailedScheduling")[-1].note == (
-        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "0/1 nodes are available: 1 Insufficient cpu. "
         "preemption: not eligible due to a terminating pod on the nominated node."
     )
 

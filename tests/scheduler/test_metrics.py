@@ -23,7 +23,7 @@ profiles:
   plugins: {multiPoint: {enabled: [{name: Waits}]}}
 """
 
-# Name: (labels, buckets), as kube-scheduler 1.36 has them.
+# Name: (labels, buckets), as kube-scheduler has them.
 HISTOGRAMS = {
     "scheduler_scheduling_attempt_duration_seconds": (("profile", "result"), exponential(0.001, 2, 15)),
     "scheduler_framework_extension_point_duration_seconds": (
@@ -47,12 +47,14 @@ COUNTERS = {
     "scheduler_schedule_attempts": ("profile", "result"),
     "scheduler_plugin_evaluation": ("extension_point", "plugin", "profile"),
     "scheduler_queue_incoming_pods": ("event", "queue"),
+    "scheduler_queue_incoming_entities": ("event", "queue", "type"),
     "scheduler_preemption_attempts": (),
     "scheduler_preemption_goroutines_execution": ("result",),
     "scheduler_pod_scheduled_after_flush": (),
 }
 GAUGES = {
     "scheduler_pending_pods": ("queue",),
+    "scheduler_queued_entities": ("queue", "type"),
     "scheduler_unschedulable_pods": ("plugin", "profile"),
     "scheduler_goroutines": ("operation",),
     "scheduler_cache_size": ("type",),
@@ -178,7 +180,7 @@ def test_the_numbers_are_right(scenario):
     assert value(found, victims, f"{victims}_sum") >= 1
     assert value(found, "scheduler_permit_wait_duration_seconds", "scheduler_permit_wait_duration_seconds_count") >= 1
     incoming = "scheduler_queue_incoming_pods"
-    assert value(found, incoming, f"{incoming}_total", event="UnschedulablePodAdd", queue="active") == 13
+    assert value(found, incoming, f"{incoming}_total", event="UnscheduledPodAdd", queue="active") == 13
     flushed = "scheduler_pod_scheduled_after_flush"
     assert value(found, flushed, f"{flushed}_total") == 0
     points = {

@@ -209,7 +209,7 @@ def test_item_4_a_callback_that_raises_is_logged_with_its_plugin_and_changes_not
 
     with caplog.at_level(logging.ERROR):
         plugin = watches(pod_changed=broken, filter=lambda self, state, pod, node: None)
-        with Cluster(config=config("Watches"), plugins=[plugin]) as cluster:
+        with Cluster(config=config("Watches"), plugins=[plugin], allow_background_failures=True) as cluster:
             cluster.add(make_node("a"), make_pod("p"))
             cluster.settle(5)
             assert cluster.node_of("p") == "a"

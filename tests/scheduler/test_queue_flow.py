@@ -95,7 +95,8 @@ def test_higher_priorities_first_then_who_came_first():
 def test_errors_back_off_twice_as_long_each_time_up_to_the_maximum():
     head = "podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 10"
     with Cluster(config=config(head=head), flush_after=None) as cluster:
-        cluster.faults.add(Fault(faults.server_error(500), verb="bind", times=7))
+        # Too many requests is no error after which a bind is sent again at once.
+        cluster.faults.add(Fault(faults.too_many_requests(), verb="bind", times=7))
         cluster.add(make_node("a"), make_pod("p"))
         cluster.settle(90)
         assert cluster.node_of("p") == "a"
@@ -109,7 +110,7 @@ def test_errors_back_off_twice_as_long_each_time_up_to_the_maximum():
 def test_an_error_is_not_tried_early_but_a_refusal_is():
     plugin = wants()
     with Cluster(config=config("wants"), plugins=[plugin], flush_after=None) as cluster:
-        cluster.faults.add(Fault(faults.server_error(500), verb="bind", name="broken", times=3))
+        cluster.faults.add(Fault(faults.too_many_requests(), verb="bind", name="broken", times=3))
         cluster.add(make_node("a"), make_pod("broken"))
         cluster.settle(3.5)
         assert place(cluster, "broken") == "backoff"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from typing import Any
+
+import numpy as np
 import pytest
 
 from moorage.framework import FilterPlugin, ScorePlugin, Status
+from moorage.framework.access import Reads
+from moorage.framework.optional import ReusablePlugin
 from moorage.runtime.record import SMALL_RECORD, DecisionRecord, Diagnosis
 from moorage.scheduler.records import RecordRing
 from moorage.state.node_listing import NodeEpoch
@@ -30,6 +36,9 @@ class Twice(Graded):
 
 
 WEIGHTED = config("graded", "twice").replace("{name: twice}", "{name: twice, weight: 3}")
+
+
+SHARED = config("NodeResourcesFit", "share").replace("{name: share}", "{name: share, weight: 3}")
 
 
 def test_the_best_ten_are_kept_with_every_plugins_opinion():
@@ -61,6 +70,90 @@ def test_a_tie_has_margin_zero_and_the_first_node_wins():
         assert (cluster.record("p").node, cluster.record("p").margin) == ("node-0", 0)
 
 
+def test_attempts_that_a_kept_answer_decides_record_the_ten_best_too():
+    with Cluster() as cluster:
+        cluster.add(make_nodes(15, cpu="4"), *(make_pod(f"p{i:02}", cpu="100m") for i in range(40)))
+        cluster.settle()
+        records = list(cluster.scheduler.records)
+        assert len(records) == 40
+        for record in records:
+            assert len(record.scores) == 10
+            assert record.scores[0].node == record.node
+            totals = [entry.total for entry in record.scores]
+            assert totals == sorted(totals, reverse=True)
+            assert totals == [sum(plugin.weighted for plugin in entry.plugins) for entry in record.scores]
+            assert record.margin == totals[0] - totals[1]
+
+
+class Share(ScorePlugin, ReusablePlugin):
+    """All nodes are worth the same, and share 100 points."""
+
+    name = "share"
+
+    def score(self, state, pod, node):
+        return 1
+
+    def normalize_scores(self, state, pod, scores):
+        return {name: 100 // len(scores) for name in scores}
+
+    def sign(self, pod):
+        return ()
+
+    def reads(self, pod):
+        return (Reads.ROW,)
+
+
+def test_what_plugins_normalise_is_recorded_as_it_is_for_the_nodes_that_are_feasible():
+    with Cluster(plugins=[Share], config=SHARED) as cluster:
+        cluster.add(make_nodes(4, pods=5), *(make_pod(f"p{i:02}", cpu="100m") for i in range(20)))
+        cluster.settle()
+        for record in cluster.scheduler.records:
+            shares = {part.normalized for entry in record.scores for part in entry.plugins if part.plugin == "share"}
+            assert shares == ({100 // record.feasible_nodes} if record.feasible_nodes > 1 else set())
+
+
+class Favourite(Share):
+    """Prefers the last node by name although all have the same score."""
+
+    name = "favourite"
+
+    def normalize_scores(self, state, pod, scores):
+        return {name: 100 if name == max(scores) else 0 for name in scores}
+
+
+def test_a_plugin_that_tells_nodes_with_equal_scores_apart_is_asked_for_every_pod():
+    with Cluster(plugins=[Favourite], config=SHARED.replace("share", "favourite")) as cluster:
+        cluster.add(make_nodes(4, pods=5), *(make_pod(f"p{i:02}", cpu="100m") for i in range(20)))
+        cluster.settle()
+        expected = [f"node-{i}" for i in (3, 2, 1, 0) for _ in range(5)]
+        assert [record.node for record in cluster.scheduler.records] == expected
+        for record in cluster.scheduler.records:
+            assert len(record.scores) == (record.feasible_nodes if record.feasible_nodes > 1 else 0)
+
+
+def test_records_keep_no_arrays_of_the_baselines_that_decided():
+    """A ring of 32 MB would else keep far more alive."""
+    with Cluster() as cluster:
+        cluster.add(make_nodes(300), *(make_pod(f"p{i:02}", cpu="100m") for i in range(60)))
+        cluster.settle()
+        for record in cluster.scheduler.records:
+            assert not reachable_arrays(record.top)
+            assert record.kept_bytes >= 600 + (record.top.nbytes if record.top is not None else 0)
+
+
+def reachable_arrays(start: Any) -> list[Any]:
+    found, seen, rest = [], set(), [start]
+    while rest:
+        each = rest.pop()
+        if id(each) in seen or isinstance(each, type):
+            continue
+        seen.add(id(each))
+        found += [each] if isinstance(each, np.ndarray) else []
+        fields = getattr(each, "__struct_fields__", ())
+        rest += [getattr(each, name) for name in fields] + gc.get_referents(each)
+    return found
+
+
 class Gate(FilterPlugin):
     name = "gate"
 
@@ -79,7 +172,7 @@ def test_every_attempt_leaves_one_and_tells_what_woke_it():
         records = cluster.scheduler.records.of("default/p")
         assert [r.attempt for r in records] == [1, 2, 3]
         assert [r.result for r in records] == ["unschedulable", "unschedulable", "scheduled"]
-        assert [r.woken_by for r in records] == ["UnschedulablePodAdd", *["NodeUpdateNodeLabel"] * 2]
+        assert [r.woken_by for r in records] == ["UnscheduledPodAdd", *["NodeUpdateNodeLabel"] * 2]
         assert [r.woken_hint for r in records] == ["", "gate", "gate"]
         assert [r.sequence for r in records] == sorted(r.sequence for r in records)
         assert records[0].message == "0/2 nodes are available: 2 closed."

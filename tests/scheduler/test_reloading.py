@@ -28,6 +28,7 @@ from tests.scheduler.kit import assumed, config, notes, place, the_pod, where
 from tests.scheduler.test_extender_port import PLAIN, Fake, cluster_of
 
 DEFAULT = "default-scheduler"
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
 
 
 class Refuses(FilterPlugin):
@@ -328,6 +329,95 @@ def test_tasks_that_a_plugin_has_spawned_may_finish():
     assert log == ["done after 10"]
 
 
+async def spawned(plugin: Busy) -> None:
+    """Begin work that never ends."""
+    plugin.handle.spawn(asyncio.Event().wait())
+
+
+def test_a_plugin_that_has_not_changed_stays_with_everything_that_it_has_begun():
+    log: list[str] = []
+    same = busy(log)
+    with Cluster(config=config("busy"), plugins=[same]) as cluster:
+        cluster.add(make_node("a"), pods("p", labels={"app": "x"}))
+        cluster.settle(5)
+        before = registered(cluster)
+        plugin: Any = cluster.scheduler.engine.profiles[DEFAULT].plugins["busy"]
+        cluster.run(spawned(plugin))
+        for _ in range(3):
+            cluster.reload(config("busy", "gate"), plugins=[same, Gate])
+            cluster.reload(config("busy"), plugins=[same])
+            cluster.settle(200)
+        assert id(cluster.scheduler.engine.profiles[DEFAULT].plugins["busy"]) == id(plugin)
+        assert log == ["made", "run"], "run has not been interrupted"
+        assert registered(cluster) == (*before[:-1], before[-1] + 1), "the task that it has spawned goes on"
+        cluster.add(make_pod("q", labels={"app": "x"}), CONFIG_MAP)
+        cluster.settle(5)
+        assert sum(plugin.pods_by_app.rows("x").values()) == 2
+        assert len(list(plugin.maps.at("all"))) == 1
+        assert log == ["made", "run", "changed"]
+        assert plugin.handle.dry_run() is not None
+        plugin.handle.activate([])
+        cluster.reload(config())
+        cluster.settle(200)
+        assert log == ["made", "run", "changed", "stopped"]
+        _, of_nodes, watchers, keys, _ = registered(cluster)
+        assert (of_nodes, watchers, keys) == (before[1] - 1, before[2] - 2, 0)
+        cluster.validate()
+
+
+class Configured(ScorePlugin):
+    name = "configured"
+    made: ClassVar[list[Any]] = []
+
+    def __init__(self, args, handle):
+        self.made.append(dict(args))
+        args.clear()
+
+    def score(self, state, pod, node):
+        return 1
+
+
+def test_a_plugin_with_other_arguments_is_built_again():
+    Configured.made.clear()
+    texts = [
+        config("configured", extra=f"pluginConfig: [{{name: configured, args: {{level: {level}}}}}]")
+        for level in (1, 1, 2)
+    ]
+    with Cluster(config=texts[0], plugins=[Configured]) as cluster:
+        for text in texts:
+            cluster.reload(text, plugins=[Configured])
+        assert Configured.made == [{"level": 1}, {"level": 2}]
+
+
+def test_what_a_failed_reload_has_registered_is_gone_and_what_stays_is_not_touched():
+    log: list[str] = []
+    same = busy(log)
+
+    class Fails(ScorePlugin):
+        name = "fails"
+
+        def __init__(self, args, handle):
+            handle.node_index("other", lambda node: [("all", 1)])
+            handle.on_change(CONFIG_MAPS, lambda old, new: log.append("never"))
+            handle.spawn(asyncio.Event().wait())
+            raise RuntimeError("no")
+
+        needs = (Access(CONFIG_MAPS),)
+
+        def score(self, state, pod, node):
+            return 1
+
+    with Cluster(config=config("busy"), plugins=[same]) as cluster:
+        cluster.settle()
+        before = registered(cluster)
+        with pytest.raises(MoorageError, match='initializing plugin "fails": RuntimeError: no'):
+            cluster.reload(config("busy", "fails"), plugins=[same, Fails])
+        cluster.add(CONFIG_MAP)
+        cluster.settle(5)
+        assert registered(cluster) == before
+        assert log == ["made", "run", "changed"]
+
+
 def test_a_column_of_the_same_key_is_computed_by_the_new_code():
     def scoring(preferred: str) -> type[VectorScorePlugin]:
         class Column(VectorScorePlugin):
@@ -407,7 +497,7 @@ def test_the_objects_of_a_newly_needed_kind_are_there_before_the_swap():
             seen.append(len(list(self.handle.lister(CONFIG_MAPS).list())))
 
     with Cluster(config=config()) as cluster:
-        cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}, make_node("a"))
+        cluster.add(CONFIG_MAP, make_node("a"))
         cluster.reload(config("reads"), plugins=[Reads])
         cluster.add(make_pod("p"))
         cluster.settle()

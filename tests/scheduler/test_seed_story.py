@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from moorage.framework import FilterPlugin, Status
+from moorage.telemetry import logs
 from moorage.testing import make_node, make_pod
 
 CONFIG = """
@@ -95,3 +98,34 @@ def test_the_record_tells_why_each_node_was_refused(cluster):
         ("TaintToleration", 1),
         ("sample", 1),
     }
+
+
+def test_the_log_tells_the_story_in_the_lines_of_kube_scheduler(caplog, moorage_cluster):
+    caplog.set_level(logging.INFO - 4, logger="moorage")
+    cluster = moorage_cluster(config=CONFIG, plugins=[Sample], flush_after=None)
+    cluster.add(make_node("node1"), make_pod("test", scheduler="sample-scheduler"))
+    cluster.settle()
+    cluster.label_node("node1", cpu="true")
+    cluster.settle()
+    cluster.delete(cluster.pod("test"))
+    cluster.settle()
+    wanted = (
+        "Add event for node",
+        "Add event for unscheduled pod",
+        "Attempting to schedule pod",
+        "Unable to schedule pod; no fit; waiting",
+        "Updating pod condition",
+        "Update event for node",
+        "Attempting to bind pod to node",
+        "Delete event for unscheduled pod",
+        "Add event for scheduled pod",
+        "Delete event for scheduled pod",
+    )
+    said = [record.message for record in caplog.records]
+    first = [said.index(line) if line in said else line for line in wanted]
+    assert first == sorted(first, key=lambda place: (isinstance(place, str), place)), dict(
+        zip(wanted, first, strict=True)
+    )
+    [updating] = [record for record in caplog.records if record.message == "Updating pod condition"]
+    values = {"conditionType": "PodScheduled", "conditionStatus": "False", "conditionReason": "Unschedulable"}
+    assert values.items() <= vars(updating)[logs.VALUES].items()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from moorage.serving.connections import ConnectionLimits
 from moorage.serving.server import Listener
@@ -52,6 +52,27 @@ def test_a_client_that_does_not_read_its_answer_is_given_up(reads):
         assert app.has_ended.is_set() is not reads
         writer.close()
         await asyncio.wait_for(app.has_ended.wait(), 5)
+        await listener.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_head_request_is_answered_on_a_connection_that_stays_open():
+    async def app(scope, receive, send):
+        await Response(b"content")(scope, receive, send)
+
+    async def scenario() -> None:
+        listener = Listener("127.0.0.1", 0, None)
+        await listener.start(app)
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        async with asyncio.timeout(5):
+            for method, body in ((b"HEAD", b""), (b"GET", b"content"), (b"HEAD", b"")):
+                writer.write(REQUEST.replace(b"GET", method))
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 200")
+                assert b"content-length: 7" in head
+                assert await reader.readexactly(len(body)) == body
+        writer.close()
         await listener.stop()
 
     asyncio.run(scenario())

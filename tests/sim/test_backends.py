@@ -52,7 +52,7 @@ def comparison(trace, results, *options):
     return [
         sys.executable, "-m", "moorage", "simulate", str(trace / "pods.csv"), "--mapping",
         str(trace / "openb.yaml"), *configurations, "--plugin-path", str(EXAMPLE), "--seeds", "5",
-        "-o", str(results), *options,
+        "--output-dir", str(results), *options,
     ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def expected(trace, tmp_path_factory):
     results = tmp_path_factory.mktemp("expected")
     subprocess.run(comparison(trace, results, "--jobs", "1"), check=True, stdout=subprocess.DEVNULL)
     found = tables(results)
-    assert len(found) == 3 * RUNS + 2  # and the differences, and the report
+    assert len(found) == 3 * RUNS + 3  # and the differences, the comparison and the report
     assert found["differences.csv"].count(b"\n") > 1
     return found
 

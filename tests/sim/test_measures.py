@@ -11,7 +11,7 @@ from moorage.api.resources import NODES, PODS
 from moorage.app.configuration import configure
 from moorage.app.offline import offline_engine
 from moorage.framework.ports import Change
-from moorage.runtime.record import KeptScores, TopScores, pack
+from moorage.runtime.top_scores import KeptScores, TopScores, pack
 from moorage.sim.measures import MAX_SAMPLES, SampleSeries, largest_pod, utilisation, waiting, zone_skew
 from moorage.sim.tally import decisive
 from moorage.testing import make_node, make_pod

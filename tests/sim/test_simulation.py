@@ -10,6 +10,7 @@ from moorage.framework.status import Status
 from moorage.scheduler import assembly
 from moorage.sim import simulation as simulation_module
 from moorage.sim.results import read_result
+from tests.extender.kit import extender_server, replying
 
 NODES = "nodes: [{name: node, count: 4, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]\n"
 
@@ -280,11 +281,31 @@ def test_until_ends_a_run_early():
     assert result["arrived"] == 11
 
 
-def test_extenders_are_refused():
-    extended = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    extended += "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]"
-    with pytest.raises(MoorageError, match="A simulation cannot call extenders"):
-        run("", config=extended)
+EXTENDED = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+THREE_PODS = "workloads: [{name: w, count: 3, shape: {cpu: 1m}}]\n"
+
+
+def test_extenders_filter_in_a_simulation():
+    def only_the_second(verb, question):
+        assert verb == "filter"
+        names = [node["metadata"]["name"] for node in question["Nodes"]["items"]]
+        kept = [node for node in question["Nodes"]["items"] if node["metadata"]["name"] == names[-1]]
+        return {"Nodes": {"items": kept}, "FailedNodes": dict.fromkeys(names[:-1], "not here")}
+
+    with extender_server(replying(only_the_second)) as url:
+        extended = EXTENDED + f"extenders: [{{urlPrefix: '{url}', filterVerb: filter, bindVerb: bind}}]"
+        result = run(THREE_PODS, config=extended)
+    assert result["scheduled"] == 3
+    assert len(set(result.nodes().values())) == 1
+    assert result.problems == []
+
+
+def test_an_extender_that_cannot_be_reached_is_a_problem_of_the_run():
+    extended = EXTENDED + "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter, ignorable: true}]"
+    result = run(THREE_PODS, config=extended)
+    assert result["scheduled"] == 3
+    [problem] = result.problems
+    assert problem.startswith("An extender failed: failed filter with extender at URL http://127.0.0.1:1/filter: ")
 
 
 def test_a_result_is_the_same_from_its_folder(tmp_path):

@@ -76,7 +76,7 @@ replicaSets:
 pdbs:
 - metadata: {name: budget-one, namespace: team-red}
   spec: {selector: {matchExpressions: [{key: app, operator: In, values: [ledger]}]}}
-  status: {disruptionsAllowed: 0}
+  status: {disruptionsAllowed: 1}
 pods:
 - metadata: {name: ledger-1, namespace: team-red, uid: p1, generateName: ledger-, labels: {app: ledger}, ownerReferences: &rs [{apiVersion: apps/v1, kind: ReplicaSet, name: ledger-5d8f, uid: u-rs, controller: true}]}
   spec: {nodeName: oak, containers: [&one {name: c, resources: {requests: {cpu: "1"}}}]}

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from moorage.api.errors import SelectorError
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
 from moorage.app.configuration import configure
 from moorage.framework.ports import Change, Malformed, ObjectList, Served
-from moorage.snapshots.cluster import list_cluster
+from moorage.snapshots.cluster import ClusterObjects, list_cluster
 from moorage.testing import make_node, make_pod
 from tests.client.scripted import error
 
@@ -80,3 +81,24 @@ def test_a_kind_that_may_not_be_listed_is_named_with_the_plugins_that_read_it():
 
 def test_the_kinds_are_those_that_the_plugins_read():
     assert {PODS, SERVICES} <= set(configure(discover=False).resources())
+
+
+def test_a_selection_has_the_chosen_pods_and_nodes_and_no_pod_on_another_node():
+    nodes = [make_node("a", labels={"pool": "gpu"}), make_node("b", labels={"pool": "cpu"})]
+    pods = [
+        make_pod("here", node="a", labels={"app": "x"}),
+        make_pod("there", node="b", labels={"app": "x"}),
+        make_pod("pending", labels={"app": "x"}),
+        make_pod("other", node="a", labels={"app": "y"}),
+    ]
+    cluster = ClusterObjects({NODES: nodes, PODS: pods})
+
+    def names(pods: str, nodes: str) -> list[list[str]]:
+        found = cluster.selected(pods, nodes).objects
+        return [[each.name for each in found[kind]] for kind in (NODES, PODS)]
+
+    assert names("app=x", "") == [["a", "b"], ["here", "there", "pending"]]
+    assert names("", "pool in (gpu)") == [["a"], ["here", "pending", "other"]]
+    assert names("app=x", "pool=gpu") == [["a"], ["here", "pending"]]
+    with pytest.raises(SelectorError):
+        cluster.selected("app in", "")

@@ -188,12 +188,12 @@ class TestUpdating:
 
     def test_a_new_version_is_the_one_shown(self, cache):
         cache.add_pod(bound("a"))
-        generation = cache.table.generation
+        version = cache.table.version
         newer = bound("a", labels={"app": "web"})
         cache.update_pod(bound("a"), newer)
 
         assert cache.pods_on("a") == (newer,)
-        assert cache.table.changed_since(generation) == [0]
+        assert cache.table.changed_since(version) == [0]
 
     def test_another_node_is_corrected_never_fatal(self, cache):
         cache.add_pod(bound("a"))

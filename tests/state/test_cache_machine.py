@@ -91,7 +91,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.places: dict[str, Place] = {}
         self.asked: set[str] = set()
-        self.seen_generation = 0
+        self.seen_version = 0
         self.indexes = Indexes(self.cache.table.observers)
         self.pod_index: RowPodIndex | None = None
         self.node_index: RowNodeIndex | None = None
@@ -224,12 +224,12 @@ class CacheMachine(RuleBasedStateMachine):
         assert flat(self.node_index) == nodes
 
     @invariant()
-    def generations_tell_what_changed(self) -> None:
+    def versions_tell_what_changed(self) -> None:
         table = self.cache.table
-        last = self.seen_generation
+        last = self.seen_version
         changed = set(table.changed_since(last))
         assert changed == {row for row, found in enumerate(table.versions) if found > last}
-        self.seen_generation = table.generation
+        self.seen_version = table.version
 
 
 TestCacheMachine = CacheMachine.TestCase

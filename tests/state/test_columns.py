@@ -64,7 +64,7 @@ def test_taint_classes_out_of_use_are_forgotten():
 
 
 @pytest.mark.parametrize("width", [4, 2000])
-def test_the_change_log_answers_for_any_generation(width):
+def test_the_change_log_answers_for_any_version(width):
     log = ChangeLog(width)
     changed = [(7 * step) % 4 if step % 3 else 1 for step in range(20_000)]
     for row in changed:

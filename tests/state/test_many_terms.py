@@ -10,7 +10,7 @@ from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector
 from moorage.framework.indexes import PodSelector, TermKind
 from moorage.state.columns import Topologies
 from moorage.state.counting import HeldTerms, SelectorCounters
-from moorage.state.label_index import SelectorRegistry
+from moorage.state.label_index import PodLabelsIndex, SelectorRegistry
 from moorage.state.node_columns import StoredLabelColumns
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import PodEntry
@@ -119,3 +119,75 @@ def test_topologies_of_unknown_keys_push_out_no_others():
     assert topologies.topology(ZONE) is zone
     table.set_node(make_node("a", zone="z", labels={"k-1": "v"}))
     assert topologies.topology("k-1").size == 1
+
+
+def test_a_selector_with_many_values_is_tried_for_pods_with_its_key_only():
+    registry: SelectorRegistry[str] = SelectorRegistry()
+    values = tuple(sorted(f"v{i}" for i in range(100)))
+    registry.add("item", frozenset("n"), make_selector((Requirement("app", IN, values),)))
+
+    assert "item" in registry.candidates("n", {"app": "v1"})
+    assert "item" not in registry.candidates("n", {"tier": "v1"})
+    registry.remove("item", frozenset("n"), make_selector((Requirement("app", IN, values),)))
+    assert registry.is_empty
+
+
+def wanted_of(*requirements: Requirement, namespaces: frozenset[str] | None = frozenset(("default",))) -> PodSelector:
+    return PodSelector(namespaces, make_selector(requirements))
+
+
+LARGE = [
+    wanted_of(Requirement("app", IN, tuple(sorted(f"v{i}" for i in range(1000))))),
+    wanted_of(*(Requirement(f"k{i}", NOT_IN, ("v",)) for i in range(1000))),
+    wanted_of(Requirement("app", IN, ("v1",)), namespaces=frozenset(f"n{i}" for i in range(1000)) | {"default"}),
+]
+
+
+@pytest.mark.parametrize("wanted", LARGE, ids=["values", "expressions", "namespaces"])
+def test_no_counter_is_kept_for_a_large_selector(wanted):
+    table = NodeTable()
+    counters = SelectorCounters(table)
+    table.observers.observe(counters)
+    table.add_pod("a", PodEntry(make_pod("p", node="a", labels={"app": "v1"})))
+
+    assert counters.get(wanted).as_dict() == {0: 1}
+    assert not len(counters)
+
+
+def test_few_counters_are_compared_with_every_new_set_of_labels():
+    counters = SelectorCounters(NodeTable())
+    for index in range(2000):
+        counters.get(wanted_of(Requirement("app", NOT_IN, (f"v{index}",)), namespaces=None))
+    tried = len(counters)
+    assert tried < 500
+    counters = SelectorCounters(NodeTable())
+    for index in range(2000):
+        counters.get(wanted_of(Requirement("app", IN, (f"v{index}",)), namespaces=None))
+    assert len(counters) == 2000
+
+
+def test_label_sets_without_pods_are_bounded_by_their_labels():
+    table = NodeTable()
+    counters = SelectorCounters(table)
+    table.observers.observe(counters)
+    index = PodLabelsIndex()
+    for number in range(100):
+        labels = {f"key-{number}-{i}": "v" for i in range(500)}
+        meta = make_pod(f"p{number}", labels=labels).metadata
+        entry, _ = index.find_or_create(meta)
+        index.mark_vacant(entry)
+        index.mark_vacant(entry)
+    assert sum(len(entry.key) for entry in index) <= 4096
+    meta = make_pod("p", labels={"app": "web"}).metadata
+    entry, _ = index.find_or_create(meta)
+    for _ in range(10):
+        index.mark_vacant(entry)
+        assert index.find_or_create(meta) == (entry, False)
+
+
+def test_a_count_that_is_not_kept_looks_at_no_label_set_without_pods():
+    index = PodLabelsIndex()
+    index.find_or_create(make_pod("p", labels={"app": "web"}).metadata)
+    wanted = wanted_of(Requirement("app", IN, ("web",)))
+    assert len(list(index.matching(wanted))) == 1
+    assert not list(index.matching(wanted, occupied=True))

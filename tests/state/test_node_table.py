@@ -212,35 +212,35 @@ def test_order_and_epoch_are_kept_until_the_set_of_nodes_or_a_zone_changes(table
 
 
 def test_changed_since_names_the_rows_that_changed(table):
-    start = table.generation
+    start = table.version
     assert table.changed_since(start) == []
     pod = entry()
     table.add_pod("b", pod)
-    middle = table.generation
+    middle = table.version
     table.set_node(make_node("a"))
     table.remove_pod("b", pod)
     table.set_node(make_node("a"))
 
     assert sorted(table.changed_since(start)) == [0, 1]
     assert sorted(table.changed_since(middle)) == [0, 1]
-    assert table.changed_since(table.generation - 1) == [0]
+    assert table.changed_since(table.version - 1) == [0]
     assert table.versions[1] > middle
 
 
 def test_news_are_the_live_nodes_that_changed(table):
-    start = table.generation
-    assert table.changes_since(start) == (start, table.node_generation, [])
+    start = table.version
+    assert table.changes_since(start) == (start, table.node_version, [])
     table.add_pod("b", entry("p"))
     table.add_pod("b", entry("q"))
-    generation, _, changed = table.changes_since(start)
-    assert generation == table.generation == start + 2
+    version, _, changed = table.changes_since(start)
+    assert version == table.version == start + 2
     assert [node.name for node in changed] == ["b"], "once"
     table.add_pod("nowhere", entry("r"))
-    assert table.changes_since(generation)[2] == [], "a ghost is not shown"
+    assert table.changes_since(version)[2] == [], "a ghost is not shown"
     table.set_node(make_node("a", zone="x"))
     _, nodes, changed = table.changes_since(start)
     assert sorted(node.name for node in changed) == ["a", "b"]
-    assert nodes == table.node_generation
+    assert nodes == table.node_version
 
 
 class TestOverflow:
@@ -291,11 +291,11 @@ class TestRefusals:
             table.set_node(make_node(""))
 
     def test_a_node_with_a_bad_quantity_changes_nothing(self, table):
-        generation = table.generation
+        version = table.version
         with pytest.raises(QuantityError):
             table.set_node(make_node("c", cpu="lots"))
 
-        assert table.generation == generation
+        assert table.version == version
         assert "c" not in table
 
     def test_removing_an_unknown_node_is_false(self, table):

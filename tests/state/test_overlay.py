@@ -99,7 +99,7 @@ def seen(columns: Columns, rows: list[int]) -> dict[str, Any]:
 def test_an_overlay_equals_a_table_in_which_the_change_was_made(running, rows, before, after):
     table, changed = tables(running)
     untouched = copy.deepcopy(seen(table, [0, 1, 2]))
-    generation = table.generation
+    version = table.version
     overlay = Overlay(table, rows)
     for part in (before, after):
         for step in part:
@@ -109,7 +109,7 @@ def test_an_overlay_equals_a_table_in_which_the_change_was_made(running, rows, b
         assert seen(overlay, [0, 1, 2]) == seen(changed, rows)
 
     assert seen(table, [0, 1, 2]) == untouched
-    assert table.generation == generation
+    assert table.version == version
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_a_resize_is_no_part_of_the_template(status, expected):
 
 
 def test_remembered_templates_are_bounded():
-    entries = PodEntries(templates=1)
+    entries = PodEntries(max_remembered=1)
     first = entries.entry(make_pod("a", cpu="1"))
     entries.entry(make_pod("b", cpu="2"))
 

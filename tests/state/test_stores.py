@@ -151,6 +151,7 @@ def test_without_assumption_the_store_is_shown(world):
         pytest.param("12", "10", ("12", "assumed"), id="a version between base and assumed is too old"),
         pytest.param("12", "12", ("12", "delivered"), id="the assumed version arrives"),
         pytest.param("12", "100", ("100", "delivered"), id="versions are compared as numbers"),
+        pytest.param("12", "8", ("8", "delivered"), id="a restored backup: what was written is lost"),
         pytest.param("x", "y", ("y", "delivered"), id="versions that are no numbers: any other one counts as newer"),
     ],
 )
@@ -160,6 +161,15 @@ def test_an_assumed_object_is_shown_until_overtaken(world, assumed, delivered, e
         world.deliver(delivered)
 
     assert world.shown() == expected
+
+
+def test_a_restored_backup_with_the_version_that_an_assumption_is_based_on_ends_it(world):
+    world.cache.assume(version("12", "assumed"))
+    world.deliver("12")
+    world.deliver("9")
+    assert world.shown() == ("9", "delivered")
+    world.cache.assume(version("10", "assumed again"))
+    assert world.shown() == ("10", "assumed again")
 
 
 def test_restore_takes_an_assumption_back(world):

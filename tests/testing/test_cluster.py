@@ -11,6 +11,7 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Unstructured, custom
+from moorage.config import ConfigError
 from moorage.framework import Access, CycleState, FilterPlugin, Nodes, Plugin, PreFilterPlugin, Status
 from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config
@@ -169,3 +170,30 @@ def test_remedies_are_those_of_the_running_configuration() -> None:
         cluster.add(make_pod("p"))
         cluster.settle()
         assert cluster.remedies("p")[0] == "Tolerate taint gpu=true:NoSchedule"
+
+
+HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+AS_MAPPING = {**HEADER, "profiles": [{"schedulerName": "mine"}]}
+
+
+def test_a_configuration_may_be_a_mapping_with_the_structure_of_the_file():
+    with Cluster(config=AS_MAPPING) as cluster:
+        assert list(cluster.scheduler.engine.profiles) == ["mine"]
+        cluster.reload({**HEADER, "profiles": [{"schedulerName": "other"}]})
+        assert list(cluster.scheduler.engine.profiles) == ["other"]
+        cluster.restart()
+        assert list(cluster.scheduler.engine.profiles) == ["mine"]
+
+
+def test_the_mistakes_of_a_mapping_are_named_as_those_of_a_file():
+    with pytest.raises(ConfigError, match=r"profiles\[0\]\.nonsense"):
+        Cluster(config={**HEADER, "profiles": [{"nonsense": 1}]})
+
+
+@pytest.mark.parametrize(("given", "named"), [([], "list"), (b"{}", "bytes"), (5, "int"), ({"a": object()}, "dict")])
+def test_a_configuration_of_another_type_is_refused_with_what_is_accepted(given, named):
+    with pytest.raises(TypeError) as caught:
+        Cluster(config=given)
+    message = str(caught.value)
+    assert named in message
+    assert "a Path, a text in YAML or JSON, a mapping with the structure of the file" in message

@@ -188,3 +188,18 @@ def test_item_2_a_plugin_that_wakes_from_its_own_hint_leaves_the_loop_its_turns(
         cluster.settle()
     assert Echo.asked == 1000
     assert len(set(Echo.turns)) > 100
+
+
+def test_a_scheduling_loop_that_a_plugin_ends_fails_the_test(moorage_cluster):
+    class Ends(FilterPlugin):
+        name = "ends"
+
+        def filter(self, state, pod, node):
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+
+    cluster = moorage_cluster(plugins=[Ends], config=config("ends"))
+    cluster.add(make_node("a"), make_pod("p"))
+    with pytest.raises(AssertionError, match="the task engine of the scheduler was cancelled"):
+        cluster.settle()

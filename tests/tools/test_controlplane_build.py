@@ -136,14 +136,14 @@ def test_a_module_for_another_version(build):
 
 def test_the_pinned_module_replaces_every_staged_one():
     text = (TOOL.parent / "go.mod").read_text()
-    assert "k8s.io/kubernetes v1.36.4" in text
+    assert "k8s.io/kubernetes v1.37.1" in text
     replaced = [line for line in text.splitlines() if " => " in line]
     assert len(replaced) > 25
-    assert all(line.endswith(" v0.36.4") for line in replaced)
+    assert all(line.endswith(" v0.37.1") for line in replaced)
 
 
 def test_the_version_is_stamped(build):
-    assert "-X k8s.io/component-base/version.gitVersion=v1.36.4" in build.flags("v1.36.4")[-1]
+    assert "-X k8s.io/component-base/version.gitVersion=v1.37.1" in build.flags("v1.37.1")[-1]
 
 
 def run(*arguments, **env):
@@ -160,7 +160,7 @@ def test_without_go_it_says_what_to_do(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("--version", "1.36"), "expected a release such as v1.36.4"), (("kubelet",), "unknown program kubelet")],
+    [(("--version", "1.36"), "expected a release such as v1.37.1"), (("kubelet",), "unknown program kubelet")],
 )
 def test_refused_arguments(arguments, message):
     done = run(*arguments)

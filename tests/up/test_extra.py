@@ -40,7 +40,7 @@ def test_without_the_extra_the_end_is_one_sentence(command):
     ended = without_extra(command)
     assert ended.returncode == 1
     assert ended.stderr == (
-        "Error: the embedded cluster needs cronsim, jsonschema, pyjwt, which are not installed: "
+        "Error: the embedded cluster needs cronsim, google-re2, jsonschema, pyjwt, which are not installed: "
         "pip install 'moorage[up]'\n"
     )
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 import yaml
 
-from moorage.endpoints.answers import PLACES, PastConfiguration, PendingPod
-from moorage.web.pages import attempts_view, configuration_page, queue_page, what_if_page
+from moorage.endpoints.answers import PLACES, NodeAnswer, NodeCounts, PastConfiguration, PendingPod
+from moorage.web.pages import attempts_view, configuration_page, node_page, pod_state, queue_page, what_if_page
+from moorage.web.pages.alike import MIN_ALIKE, merged, runs
 from moorage.web.pages.explanation_view import RefusalRow
 from moorage.web.pages.templates import TEMPLATES, template
 from moorage.web.pages.transfer_view import FILES
+from moorage.web.source import PodContent
 from moorage.web.sources.node_columns import MAX_VALUES, label_columns
 from tests.web.test_attempt_diff import attempt, refusal, score
 
@@ -25,6 +29,8 @@ def test_a_row_of_the_queue_has_state_reason_and_age():
         "pod": "a/b",
         "pod_url": "/pod/a/b",
         "place": "Backoff, retried within 30s",
+        "state": ("Backoff", ""),
+        "reason": "Tried.",
         "why": "Tried. 2 attempts.",
         "age": "40s",
         "priority": 7,
@@ -32,6 +38,104 @@ def test_a_row_of_the_queue_has_state_reason_and_age():
     unknown = msgspec.structs.replace(POD, since=None, until=None, attempts=0)
     row = queue_page._row(unknown, 100.0)
     assert (row["age"], row["place"], row["why"]) == ("", "Backoff", "Tried.")
+
+
+def test_the_reason_of_a_pod_of_a_running_scheduler_has_figures_and_its_nomination():
+    message = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 not helpful."
+    tried = msgspec.structs.replace(POD, message=message, nominated_node="n1", attempts=1)
+    assert queue_page._row(tried, 100.0)["why"] == (
+        "Nominated to n1. 0/2 nodes are available: 2 Insufficient cpu. 1 attempt."
+    )
+
+
+def test_thirty_pods_with_the_same_reason_are_one_row_with_a_count():
+    pods = [msgspec.structs.replace(POD, pod=f"a/p{number}", attempts=number) for number in range(30)]
+    other = msgspec.structs.replace(POD, pod="a/other", why="Another reason.")
+    rows = merged([queue_page._row(pod, 100.0) for pod in [*pods, other]], "pod", queue_page.ALIKE)
+    assert [(row["pod"], len(row.get("pod_more", ()))) for row in rows] == [("a/p0", 29), ("a/other", 0)]
+    assert rows[0]["pod_more"][0] == {"text": "a/p1", "url": "/pod/a/p1"}
+    mixed = merged([queue_page._row(pod, 100.0) for pod in (pods[0], other, pods[1])], "pod", queue_page.ALIKE)
+    assert [row["pod"] for row in mixed] == ["a/p0", "a/other", "a/p1"], "few equal rows keep their places"
+    counted = merged(({"pod": pod.pod, "why": "w", "pods": 2} for pod in pods), "pod", ("why",), "pods")
+    assert [row["pods"] for row in counted] == [60]
+    few = merged([queue_page._row(pod, 100.0) for pod in pods[: MIN_ALIKE - 1]], "pod", queue_page.ALIKE)
+    assert len(few) == MIN_ALIKE - 1
+
+
+def test_attempts_in_a_row_that_end_alike_are_one_entry():
+    same = [attempt(sequence=number, message="no room") for number in range(30)]
+    last = attempt(sequence=30, message="almost")
+    assert [len(run) for run in runs([*same, last, *same[:2]], attempts_view._end_of)] == [30, 1, 1, 1]
+
+
+def test_a_message_that_contains_what_post_filter_said_is_not_shown_twice():
+    said = "preemption: 0/3 nodes are available"
+    record = attempt(postFilter=said, message=f"0/3 nodes are available: 3 Insufficient cpu. {said}")
+    assert "PostFilter" not in dict(attempts_view._points(record))
+    assert dict(attempts_view._points(attempt(postFilter=said, message="")))["PostFilter"] == said
+
+
+def test_a_scheduled_pod_says_why_its_node_was_chosen():
+    nodes = NodeCounts(total=3, evaluated=3, feasible=2)
+    scores = [score("n1", Fit=9, Spread=3), score("n2", Fit=4, Spread=4)]
+    record = attempt(node="n1", result="scheduled", scores=scores, margin=4)
+    record = msgspec.structs.replace(record, nodes=nodes)
+    assert pod_state.why_chosen(record) == (
+        "n1 had the highest score of 2 feasible nodes: 12 points, 4 more than n2, decided by Fit."
+    )
+    tied = msgspec.structs.replace(record, margin=0)
+    assert "as n2; one of the best was chosen at random" in pod_state.why_chosen(tied)
+    only = msgspec.structs.replace(record, nodes=NodeCounts(total=3, evaluated=3, feasible=1))
+    assert pod_state.why_chosen(only) == "n1 was the only feasible node of 3."
+    unknown = msgspec.structs.replace(record, scores=())
+    assert pod_state.why_chosen(unknown).endswith("The scores of this attempt are not on record.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "n1 is still the best node: 9 points, 2 more than the second, decided by Fit."),
+        ({"own": {"node": "n1", "total": 5, "plugins": []}}, "n1 has 5 points now, and n2 has 4 more."),
+        ({"ownRefused": ["Insufficient cpu"]}, "If the pod were created now, n1 would reject it: Insufficient cpu."),
+    ],
+)
+def test_a_pod_without_a_record_says_how_its_node_compares_now(changes, expected):
+    best: dict[str, Any] = {"node": "n2" if "own" in changes else "n1", "total": 9, "plugins": []}
+    placement = {"scores": [best], "margin": 2, "decidedBy": ["Fit"], "own": None, "ownRefused": [], **changes}
+    found = {"assignedTo": "n1", "placement": placement, "nodes": {"total": 3, "feasible": 2}}
+    assert pod_state.why_there(found).endswith(expected)
+
+
+def test_the_victims_of_a_nominated_pod_are_those_of_the_attempt_that_nominated_it():
+    nominated = msgspec.structs.replace(POD, nominated_node="n1")
+    first = attempt(sequence=1, nominatedNode="n1", victims=["a/low"])
+    content = PodContent(None, nominated, [first, attempt(sequence=2)])
+    assert list(pod_state.victims_of(content)) == ["a/low"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ("Schedulable", "m-good")),
+        ({"deletingSince": 0.0}, ("Being deleted since 1970-01-01 00:00:00 UTC", "m-bad")),
+        ({"unschedulable": True}, ("Cordoned: accepts no new pods", "m-bad")),
+        (
+            {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "Gone", "message": "", "since": None}]},
+            ("Not ready: Gone", "m-bad"),
+        ),
+        (
+            {"taints": [{"key": "gpu", "value": "", "effect": "NoSchedule"}]},
+            ("Accepts only pods that tolerate its taints", "m-warn"),
+        ),
+    ],
+    ids=["plain", "deleted", "cordoned", "not ready", "tainted"],
+)
+def test_only_a_node_that_accepts_pods_is_called_schedulable(changes, expected):
+    plain = {
+        "name": "n", "labels": {}, "taints": [], "unschedulable": False, "allocatable": {}, "requested": {},
+        "podCount": 0, "pods": [], "after": None,
+    }  # fmt: skip
+    assert node_page._state(msgspec.convert({**plain, **changes}, NodeAnswer)) == expected
 
 
 def test_every_place_has_a_label():

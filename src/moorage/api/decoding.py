@@ -17,7 +17,6 @@ from moorage.api import quantity
 from moorage.api.errors import ObjectError, QuantityError, SelectorError
 from moorage.api.meta import LabelSelector, Object, is_object_name
 from moorage.api.node import Node
-from moorage.api.node_selectors import compile_preferred_terms
 from moorage.api.pod import Pod, PodAffinityTerm, ResourceRequirements
 from moorage.api.pod_affinity import compile_pod_terms
 from moorage.api.quantity import ResourceList
@@ -72,7 +71,8 @@ def validate(obj: AnyObject) -> None:
     """Check the quantities and selectors of an object. Raises ObjectError with the first bad field.
 
     Selectors of assigned pods are not checked: such a pod must stay accounted, and plugins ignore terms of
-    existing pods that they cannot parse.
+    existing pods that they cannot parse. Node preferences are not checked either: the API server accepts some that
+    cannot be parsed (Gt with a word), and as upstream only PreScore of NodeAffinity fails then.
     """
     if not isinstance(obj, Object):
         return
@@ -191,13 +191,6 @@ def _check_selectors(pod: Pod) -> None:
             compile_label_selector(selector)
         except SelectorError as error:
             raise ObjectError(_name_of(pod), f"{path}.{error.field}", error.message) from error
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    if affinity is not None:
-        try:
-            compile_preferred_terms(affinity.preferred_during_scheduling_ignored_during_execution)
-        except SelectorError as error:
-            path = f"spec.affinity.nodeAffinity.{_PREFERRED}"
-            raise ObjectError(_name_of(pod), f"{path}{error.field}", error.message) from error
 
 
 @singledispatch

@@ -172,7 +172,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
 
 _REMEDIES: dict[int, str] = {
     401: "check the token or client certificate",
-    403: "grant the verb to the scheduler's role, or see the webhook named above",
+    403: "grant this right to the user, or see the webhook named above",
     409: "read the object again and repeat the change",
     410: "list again to get a fresh resource version",
     422: "correct the fields named above",

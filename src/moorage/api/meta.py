@@ -81,6 +81,11 @@ def key_of(*records: Any) -> bytes:
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def labels_key(labels: Mapping[str, str]) -> bytes:
+    """Return a short key for labels, in any order."""
+    return key_of(sorted(labels.items()))
+
+
 class OwnerReference(Record):
     """One owner of an object; `controller` marks the managing one."""
 

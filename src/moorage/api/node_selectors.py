@@ -6,17 +6,17 @@ Follows k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from moorage.api.errors import SelectorError
 from moorage.api.meta import key_of
 from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from moorage.api.pod import NodeAffinity, Pod
-from moorage.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels
+from moorage.api.recent import cached
+from moorage.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels, size_of
 
 METADATA_NAME = "metadata.name"
-_MAX_CACHED_TERMS = 16
-"""Longer selectors are not cached: one pod may have hundreds of terms that no other pod has."""
+_MAX_CACHED_SIZE = 32
+"""Selectors with more expressions and values are not cached: one pod may have thousands that no other pod has."""
 
 _Requirements = tuple[Requirement, ...]
 
@@ -68,7 +68,7 @@ class PreferredTerms:
     @property
     def key(self) -> Hashable:
         """A short cache key for these terms."""
-        return self if len(self.terms) <= _MAX_CACHED_TERMS else key_of(self)
+        return self if _size(each.term for each in self.terms) <= _MAX_CACHED_SIZE else key_of(self)
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
         """Return the sum of the weights of the terms that match."""
@@ -85,7 +85,9 @@ class RequiredNodeAffinity:
     @property
     def key(self) -> Hashable:
         """A short cache key for this affinity."""
-        return self if self.terms is None or len(self.terms.terms) <= _MAX_CACHED_TERMS else key_of(self)
+        size = size_of(self.selector.requirements) if self.selector is not None else 0
+        size += _size(self.terms.terms) if self.terms is not None else 0
+        return self if size <= _MAX_CACHED_SIZE else key_of(self)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if self.selector is not None and not self.selector.matches(labels):
@@ -100,7 +102,16 @@ def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector
 
 def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNodeSelector:
     listed = tuple(terms)
-    return _compiled(listed) if len(listed) <= _MAX_CACHED_TERMS else _compile(listed)
+    size = sum([1 + _values(term.match_expressions) + _values(term.match_fields) for term in listed])
+    return _compiled(listed) if size <= _MAX_CACHED_SIZE else _compile(listed)
+
+
+def _values(listed: tuple[NodeSelectorRequirement, ...]) -> int:
+    return sum([1 + len(wanted.values) for wanted in listed])
+
+
+def _size(terms: Iterable[NodeTerm]) -> int:
+    return sum([1 + size_of(term.labels) + size_of(term.fields) for term in terms])
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredTerms:
@@ -109,7 +120,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> Preferr
     for index, preferred in enumerate(terms):
         if preferred.weight == 0 or _is_empty(preferred.preference):
             continue
-        labels, fields, errors = _parse_term(preferred.preference, f"[{index}].preference")
+        labels, fields, errors = _parse_term(preferred.preference, f"[{index}]")
         if errors:
             raise errors[0]
         compiled.append(PreferredTerm(preferred.weight, NodeTerm(labels, fields)))
@@ -151,7 +162,7 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _compiled(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
     return _compile(terms)
 

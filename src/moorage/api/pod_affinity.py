@@ -3,7 +3,6 @@
 `state.counting` counts where these pods run.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from sys import intern
@@ -14,6 +13,7 @@ import msgspec
 from moorage.api.errors import SelectorError
 from moorage.api.meta import key_of
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from moorage.api.recent import Recent
 from moorage.api.selectors import Selector, compile_once
 
 Side = PodAffinity | PodAntiAffinity | None
@@ -74,7 +74,7 @@ def compile_pod_terms(pod: Pod) -> PodTerms:
     found = _compiled.get(key)
     if found is None:
         found = _compiled[key] = _compile(pod.namespace, affinity)
-        _recent.add(found)
+        _recent.put(found, None, 1 + found.number)
     return found
 
 
@@ -84,22 +84,8 @@ def terms_key(pod: Pod) -> bytes:
     return b"" if affinity is None else key_of(affinity.pod_affinity, affinity.pod_anti_affinity)
 
 
-class _RecentTerms:
-    """Keeps the latest compiled terms alive until a pod's holder does; bounded by terms, not by pods."""
-
-    def __init__(self, max_terms: int) -> None:
-        self._max_terms = max_terms
-        self._kept: deque[PodTerms] = deque()
-        self._terms = 0
-
-    def add(self, found: PodTerms) -> None:
-        self._kept.append(found)
-        self._terms += 1 + found.number
-        while self._terms > self._max_terms:
-            self._terms -= 1 + self._kept.popleft().number
-
-
-_recent = _RecentTerms(4096)
+_recent: Recent[PodTerms, None] = Recent(4096)
+"""Keeps the latest compiled terms alive until a pod's holder does."""
 _compiled: "WeakValueDictionary[tuple[str, bytes], PodTerms]" = WeakValueDictionary()
 """Namespace and key → terms. Pods of one template have equal terms, and each is compiled several times."""
 

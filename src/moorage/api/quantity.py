@@ -12,10 +12,10 @@ what a quantity means for a resource (cpu in milli-units).
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 from moorage.api.errors import QuantityError
+from moorage.api.recent import cached
 
 Quantity: TypeAlias = str | int | float
 """A quantity on the wire: JSON allows numbers as well as strings."""
@@ -29,6 +29,7 @@ MILLI, BYTES = "m", "B"
 NANO = 1_000_000_000
 MAX_NANOS = (2**63 - 1) * NANO
 
+_MAX_CACHED_CHARACTERS = 32  # longer texts are not kept
 _MAX_CHARACTERS = 1000  # bounds the cost of hostile texts, far above any real quantity
 # Beyond this exponent, a value of at most _MAX_CHARACTERS digits is capped or rounds to 1n anyway.
 _EXPONENT_LIMIT = 2 * _MAX_CHARACTERS
@@ -38,12 +39,19 @@ _GRAMMAR = re.compile(
 )
 _POWERS_OF_TEN = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _DECIMAL_UNITS = [*_POWERS_OF_TEN.items(), ("", 0)]
 
 
-@lru_cache(maxsize=65536)
 def parse(quantity: Quantity) -> int:
     """Return the quantity in nano-units. Raises QuantityError."""
+    if isinstance(quantity, str) and len(quantity) > _MAX_CACHED_CHARACTERS:
+        return _parse(quantity)
+    return _cached(quantity)
+
+
+def _parse(quantity: Quantity) -> int:
     text = _text(quantity)
     match = _GRAMMAR.fullmatch(text) if 0 < len(text) <= _MAX_CHARACTERS else None
     if match is None:
@@ -54,6 +62,10 @@ def parse(quantity: Quantity) -> int:
     digits = int((whole + part) or "0") << _POWERS_OF_TWO.get(unit, 0)
     nanos = min(_scale_up(digits, power - len(part) + 9), MAX_NANOS)
     return -nanos if sign == "-" else nanos
+
+
+_cached = cached(16384)(_parse)
+"""The quantities that were parsed last."""
 
 
 def milli_value(quantity: Quantity) -> int:
@@ -115,3 +127,23 @@ def _scale_up(digits: int, power: int) -> int:
 def round_up(nanos: int, unit: int) -> int:
     """Return `nanos` in units of `unit` nano-units, rounded away from zero so that no request becomes 0."""
     return -(-nanos // unit) if nanos >= 0 else nanos // unit
+
+
+def format_nanos(nanos: int, *, binary: bool, exponent: bool = False) -> str:
+    """Return nano-units in the shortest form without a fraction, with suffixes of one kind."""
+    if not nanos:
+        return "0"
+    if binary and nanos % NANO == 0 and abs(nanos) >= 1024 * NANO:
+        number, suffix = _divide(nanos // NANO, 1024, _BINARY)
+        return f"{number}{suffix}"
+    number, suffix = _divide(nanos, 1000, _DECIMAL)
+    if exponent and suffix:
+        return f"{number}e{3 * (_DECIMAL.index(suffix) - 3)}"
+    return f"{number}{suffix}"
+
+
+def _divide(number: int, base: int, suffixes: tuple[str, ...]) -> tuple[int, str]:
+    power = 0
+    while number % base == 0 and power < len(suffixes) - 1:
+        number, power = number // base, power + 1
+    return number, suffixes[power]

@@ -7,12 +7,13 @@ resize (KEP-1287).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from moorage.api import quantity
 from moorage.api.node import Node
-from moorage.api.pod import Container, ContainerStatus, Pod
+from moorage.api.pod import Container, ContainerStatus, Pod, PodStatus
 from moorage.api.quantity import Quantity, ResourceList
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -40,26 +41,29 @@ def resource_value(name: str, amount: Quantity) -> int:
     return quantity.milli_value(amount) if name == CPU else quantity.value(amount)
 
 
-def pod_requests(pod: Pod, *, use_status: bool = True) -> dict[str, int]:
+def pod_requests(pod: Pod, *, use_status: bool = True, behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> dict[str, int]:
     """Return the effective request of a pod. Raises QuantityError if a quantity is invalid.
 
     Per resource, it is the larger of (containers + sidecars) and of each ordinary init container with the sidecars
     started before it. Pod-level requests replace that for cpu, memory and huge pages, and overhead is added. With
-    `use_status`, a pod that is being resized counts with the largest of the desired, allocated and actual amounts.
+    `use_status`, a pod that is being resized counts with the largest of the desired, allocated and actual amounts, as
+    kube-scheduler of the version computes them.
     """
-    return {name: _rounded(name, nanos) for name, nanos in _pod_nanos(pod, use_status, {}).items()}
+    return {name: _rounded(name, nanos) for name, nanos in _pod_nanos(pod, use_status, {}, behaviour).items()}
 
 
-def pod_nonzero_requests(pod: Pod, *, use_status: bool = True) -> tuple[int, int]:
+def pod_nonzero_requests(
+    pod: Pod, *, use_status: bool = True, behaviour: Behaviour = DEFAULT_BEHAVIOUR
+) -> tuple[int, int]:
     """Return milli-cpu and bytes of memory as scoring counts them, with defaults for missing requests.
 
     With pod-level requests, a default applies only to a resource that is named at neither level.
     """
     defaults = dict(_SCORING_DEFAULTS)
     if _pod_level(pod.spec.resources.requests if pod.spec.resources else {}):
-        named = _pod_nanos(pod, use_status, {})
+        named = _pod_nanos(pod, use_status, {}, behaviour)
         defaults = {name: nanos for name, nanos in defaults.items() if name not in named}
-    total = _pod_nanos(pod, use_status, defaults)
+    total = _pod_nanos(pod, use_status, defaults, behaviour)
     return _rounded(CPU, total.get(CPU, 0)), _rounded(MEMORY, total.get(MEMORY, 0))
 
 
@@ -122,24 +126,46 @@ def is_scalar_resource(name: str) -> bool:
     )
 
 
-def _pod_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int]) -> _Nanos:
-    total = _containers_nanos(pod, use_status, defaults)
+def _pod_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int], behaviour: Behaviour) -> _Nanos:
+    if use_status and _reports(pod.status):
+        total = _largest_sum(pod, defaults) if behaviour.resize_takes_largest_sum else _sum_of_largest(pod, defaults)
+    else:
+        use_status = False
+        total = _summed(pod, _asked, defaults)
     if pod.spec.resources is not None:
-        total.update(_pod_level_nanos(pod, use_status))
+        total.update(_pod_level_nanos(pod, use_status, behaviour))
     _add(total, _nanos(pod.spec.overhead))
     return total
 
 
-def _containers_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int]) -> _Nanos:
-    actual = _Actual(pod) if use_status else None
+def _reports(status: PodStatus) -> bool:
+    """Return whether the status says something about resources. It never does for a pending pod."""
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.allocated_resources
+        or status.conditions
+    )
+
+
+Amounts = Callable[[Container], _Nanos]
+
+
+def _summed(pod: Pod, amounts: Amounts, defaults: Mapping[str, int]) -> _Nanos:
+    """Add up the amounts of the containers, by the rule of KEP-753."""
+
+    def own_of(container: Container) -> _Nanos:
+        nanos = amounts(container)
+        return {**defaults, **nanos} if defaults else nanos
+
     total: _Nanos = {}
     for container in pod.spec.containers:
-        _add(total, _container_nanos(container, actual, defaults))
+        _add(total, own_of(container))
     sidecars: _Nanos = {}
     peak: _Nanos = {}
     for container in pod.spec.init_containers:
-        # Only sidecars can be resized; the status of an ordinary init container is out of date.
-        own = _container_nanos(container, actual if container.is_sidecar else None, defaults)
+        own = own_of(container)
         if container.is_sidecar:
             _add(total, own)
             _add(sidecars, own)
@@ -151,41 +177,72 @@ def _containers_nanos(pod: Pod, use_status: bool, defaults: Mapping[str, int]) -
     return total
 
 
-class _Actual:
-    """The resources that the kubelet reports per container, for pods that are being resized."""
+def _asked(container: Container) -> _Nanos:
+    return _nanos(container.resources.requests)
 
-    def __init__(self, pod: Pod) -> None:
-        statuses = [*pod.status.container_statuses, *pod.status.init_container_statuses]
-        self.statuses: dict[str, ContainerStatus] = {s.name: s for s in statuses if s.resources is not None}
-        self.infeasible = bool(self.statuses) and is_resize_infeasible(pod)
 
-    def apply(self, container: Container, wanted: _Nanos) -> _Nanos:
-        status = self.statuses.get(container.name)
-        if status is None or status.resources is None:
+def _sum_of_largest(pod: Pod, defaults: Mapping[str, int]) -> _Nanos:
+    """Count each container with the largest of its amounts, as kube-scheduler did up to 1.36."""
+    listed = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    statuses = {status.name: status for status in listed if status.resources is not None}
+    infeasible = bool(statuses) and is_resize_infeasible(pod)
+    # Only sidecars can be resized; the status of an ordinary init container is out of date.
+    ordinary = {container.name for container in pod.spec.init_containers if not container.is_sidecar}
+
+    def largest(container: Container) -> _Nanos:
+        wanted = _nanos(container.resources.requests)
+        status = statuses.get(container.name)
+        if status is None or status.resources is None or container.name in ordinary:
             return wanted
-        result: _Nanos = {} if self.infeasible else wanted
+        result: _Nanos = {} if infeasible else wanted
         _raise_to(result, _nanos(status.resources.requests))
         _raise_to(result, _nanos(status.allocated_resources))
         return result
 
-
-def _container_nanos(container: Container, actual: _Actual | None, defaults: Mapping[str, int]) -> _Nanos:
-    nanos = _nanos(container.resources.requests)
-    if actual is not None:
-        nanos = actual.apply(container, nanos)
-    return {**defaults, **nanos} if defaults else nanos
+    return _summed(pod, largest, defaults)
 
 
-def _pod_level_nanos(pod: Pod, use_status: bool) -> _Nanos:
+def _largest_sum(pod: Pod, defaults: Mapping[str, int]) -> _Nanos:
+    """Return the largest of the sums of the desired, allocated and actual amounts, as kube-scheduler does from 1.37."""
+    status, infeasible = pod.status, is_resize_infeasible(pod)
+    known: dict[str, ContainerStatus] = {}
+    for found in (*status.container_statuses, *status.init_container_statuses):
+        if found.resources is not None or found.allocated_resources:
+            known.setdefault(found.name, found)
+    total = {} if infeasible else _summed(pod, _asked, defaults)
+    if status.allocated_resources and status.resources is not None and status.resources.requests:
+        _raise_to(total, _nanos(status.allocated_resources))
+        _raise_to(total, _nanos(status.resources.requests))
+        return total
+
+    def allocated(container: Container) -> _Nanos:
+        found = known.get(container.name)
+        if found is not None and found.allocated_resources:
+            return _nanos(found.allocated_resources)
+        return {} if infeasible else _asked(container)
+
+    def actual(container: Container) -> _Nanos:
+        found = known.get(container.name)
+        if found is not None and found.resources is not None and found.resources.requests:
+            return _nanos(found.resources.requests)
+        return allocated(container)
+
+    if known or infeasible:
+        _raise_to(total, _summed(pod, allocated, defaults))
+        _raise_to(total, _summed(pod, actual, defaults))
+    return total
+
+
+def _pod_level_nanos(pod: Pod, use_status: bool, behaviour: Behaviour) -> _Nanos:
     """Return the pod-level requests, if the spec has any. A resize counts as for containers."""
     wanted = _pod_level(pod.spec.resources.requests if pod.spec.resources else {})
-    reported = (pod.status.resources.requests if pod.status.resources else {}, pod.status.allocated_resources)
-    if not wanted or not use_status or not any(reported):
+    status = pod.status
+    if not wanted or not use_status or status.resources is None:
         return wanted
-    result: _Nanos = {} if is_resize_infeasible(pod) else wanted
-    for amounts in reported:
+    result: _Nanos = {} if is_resize_infeasible(pod) else dict(wanted)
+    for amounts in (status.resources.requests, status.allocated_resources):
         _raise_to(result, _pod_level(amounts))
-    return result
+    return result if behaviour.resize_takes_largest_sum else {name: result.get(name, 0) for name in wanted}
 
 
 def _pod_level(amounts: ResourceList) -> _Nanos:

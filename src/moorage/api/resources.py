@@ -166,6 +166,7 @@ DEVICE_CLASSES = custom("resource.k8s.io", "v1", "deviceclasses", "DeviceClass",
 NETWORK_POLICIES = custom("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 INGRESSES = custom("networking.k8s.io", "v1", "ingresses", "Ingress")
 INGRESS_CLASSES = custom("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False)
+RUNTIME_CLASSES = custom("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False)
 CUSTOM_RESOURCE_DEFINITIONS = custom(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )

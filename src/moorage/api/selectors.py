@@ -9,14 +9,15 @@ Follows k8s.io/apimachinery/pkg/labels/selector.go and pkg/fields/selector.go.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import msgspec
 
 from moorage.api.errors import SelectorError
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
+from moorage.api.recent import cached
 
 IN = "In"
 NOT_IN = "NotIn"
@@ -28,6 +29,10 @@ LT = "Lt"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _MAX_CACHED_SELECTORS = 4096
 """Number of selectors kept; the latest ones."""
+_MAX_CACHED_SIZE = 32
+"""Selectors with more requirements and values are not kept: one pod may have a selector of a megabyte."""
+_MAX_SCANNED = 16
+"""More values than this are searched by bisection."""
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
@@ -41,15 +46,23 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
         value = labels.get(self.key)
         match self.operator:
             case "In":
-                return value is not None and value in self.values
+                return value is not None and self.lists(value)
             case "NotIn":
-                return value is None or value not in self.values
+                return value is None or not self.lists(value)
             case "Exists":
                 return value is not None
             case "DoesNotExist":
                 return value is None
             case _:
                 return value is not None and self._compares(value)
+
+    def lists(self, value: str) -> bool:
+        """Return whether the value is one of the values, which are sorted."""
+        values = self.values
+        if len(values) <= _MAX_SCANNED:
+            return value in values
+        place = bisect_left(values, value)
+        return place < len(values) and values[place] == value
 
     def _compares(self, text: str) -> bool:
         value, bound = parse_integer(text), parse_integer(self.values[0])
@@ -168,8 +181,14 @@ NOTHING = Selector(nothing=True)
 
 
 def make_selector(requirements: Iterable[Requirement]) -> Selector:
-    """Return the shared Selector of these requirements, in any order."""
-    return _interned(_ordered(requirements))
+    """Return the Selector of these requirements, in any order. Equal ones are shared unless they are large."""
+    ordered = _ordered(requirements)
+    return _interned(ordered) if size_of(ordered) <= _MAX_CACHED_SIZE else Selector(ordered)
+
+
+def size_of(requirements: Iterable[Requirement]) -> int:
+    """Return the number of requirements and their values, which is what a selector costs."""
+    return sum([1 + len(requirement.values) for requirement in requirements])
 
 
 def _ordered(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
@@ -191,7 +210,11 @@ def compile_label_selector(selector: LabelSelector | None, path: str = "") -> Se
     """
     if selector is None:
         return NOTHING
-    return _compiled(tuple(sorted(selector.match_labels.items())), selector.match_expressions, path)
+    labels, expressions = tuple(sorted(selector.match_labels.items())), selector.match_expressions
+    size = len(labels) + sum([1 + len(wanted.values) for wanted in expressions])
+    if size > _MAX_CACHED_SIZE:
+        return make_selector(_checked(labels, expressions, path))
+    return _compiled(labels, expressions, path)
 
 
 def compile_once(selector: LabelSelector | None) -> Selector:
@@ -231,12 +254,12 @@ def _from_clause(match: re.Match[str]) -> Requirement:
     return make_requirement(key, EXISTS)
 
 
-@lru_cache(maxsize=_MAX_CACHED_SELECTORS)
+@cached(_MAX_CACHED_SELECTORS)
 def _interned(requirements: tuple[Requirement, ...]) -> Selector:
     return Selector(requirements)
 
 
-@lru_cache(maxsize=_MAX_CACHED_SELECTORS)
+@cached(_MAX_CACHED_SELECTORS)
 def _compiled(
     labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...], path: str
 ) -> Selector:

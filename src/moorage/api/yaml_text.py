@@ -7,6 +7,7 @@ composed. Timestamps stay text, as in sigs.k8s.io/yaml. JSON is read as the subs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -120,4 +121,15 @@ def _named_errors(source: str) -> Iterator[None]:
     try:
         yield
     except (yaml.YAMLError, ValueError) as error:
-        raise YamlError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
+        raise YamlError(f"{source} is not YAML: {_described(error)}") from error
+    except (LookupError, AttributeError) as error:  # PyYAML on `!!bool x`, `!!int ""` and `!!timestamp x`
+        raise YamlError(f"{source} is not YAML: a value does not fit its tag") from error
+
+
+def _described(error: yaml.YAMLError | ValueError) -> str:
+    """Return the problem with its line. PyYAML names a text without a file `<unicode string>`."""
+    mark = getattr(error, "problem_mark", None)
+    if not isinstance(error, yaml.MarkedYAMLError) or mark is None:
+        return " ".join(re.sub(r' in "<[a-z ]+>",', " at", str(error)).split())
+    problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"

@@ -6,45 +6,56 @@ Plugins that cannot be built or called are mistakes. Entries without effect are 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from moorage.api.meta import ObjectMeta
-from moorage.api.pod import Pod, PodSpec
-from moorage.api.problems import Problem, child, did_you_mean
+from moorage.api.problems import Problem, child
 from moorage.app.configuration import Configuration
 from moorage.app.offline import offline_engine
 from moorage.client.credentials import CredentialsError
 from moorage.config import ResolvedProfile
-from moorage.config.defaults import DEFAULT_NAMES
 from moorage.config.wire import to_wire
 from moorage.extender.connecting import credentials_of
-from moorage.framework.optional import ReusablePlugin
-from moorage.runtime.profile import Profile
-from moorage.runtime.registry import PluginError, Registry
+from moorage.runtime.profile_warnings import profile_warnings
+from moorage.runtime.registry import PluginError, probable_misspellings
+from moorage.runtime.watched import Timer, Watch
 
-DEFAULT_BINDER = "DefaultBinder"
+SLOW_CONSTRUCTOR = 1.0
+"""Seconds. The start of the scheduler waits for the constructors, and a new configuration takes effect after them."""
 
 
 def find_mistakes(configuration: Configuration) -> list[Problem]:
-    """Return the problems that stop a scheduler at start or break it with its first pod.
-
-    Builds every plugin, as a scheduler does, on an empty API server.
-    """
-    return asyncio.run(_find_mistakes(configuration))
+    """Build every plugin, as a scheduler does, on an empty API server. Return the problems that stop a scheduler at
+    start or break it with its first pod."""
+    return build_all(configuration)[0]
 
 
-async def _find_mistakes(configuration: Configuration) -> list[Problem]:
+def build_all(configuration: Configuration, timer: Timer = time.perf_counter) -> tuple[list[Problem], list[str]]:
+    """Build every plugin on an empty API server, and return the problems and warnings of all of them."""
+    watch = Watch(timer)
+    problems = asyncio.run(_build_all(configuration, watch))
+    slow = {made.name: made.seconds for made in watch.constructions if made.seconds > SLOW_CONSTRUCTOR}
+    return problems, [
+        f'plugin "{name}": the constructor took {seconds:.1f} s, and every start of the scheduler waits for it; '
+        "load data in run(), or start that with handle.spawn()"
+        for name, seconds in slow.items()
+    ]
+
+
+async def _build_all(configuration: Configuration, watch: Watch) -> list[Problem]:
+    watched = watch.registry(configuration.registry)
+    found: list[str] = []
     try:
-        engine = offline_engine(configuration)
+        engine = offline_engine(dataclasses.replace(configuration, registry=watched))
+        await engine.tasks.stop()
     except PluginError as error:
-        return [Problem(path="profiles", message=str(error))]
-    found = [problem for profile in engine.profiles.values() for problem in _invalid_signatures(profile)]
-    found += _invalid_extenders(configuration)
-    await engine.tasks.stop()
-    return found
+        found = [text for made in watch.constructions for text in made.start_problems()] or [str(error)]
+    found += [text for made in watch.constructions for text in made.problems()]
+    return [*(Problem(path="profiles", message=text) for text in found), *_invalid_extenders(configuration)]
 
 
 def _invalid_extenders(configuration: Configuration) -> Iterator[Problem]:
@@ -56,76 +67,14 @@ def _invalid_extenders(configuration: Configuration) -> Iterator[Problem]:
             yield Problem(path="", message=str(error))
 
 
-def _invalid_signatures(profile: Profile) -> Iterator[Problem]:
-    pod = Pod(metadata=ObjectMeta(name="pod", namespace="default"), spec=PodSpec(scheduler_name=profile.name))
-    for plugin in profile.plugins.values():
-        if isinstance(plugin, ReusablePlugin):
-            try:
-                hash(plugin.sign(pod))
-            except Exception as error:
-                text = f"sign() of a plain pod must return a hashable value: {type(error).__name__}: {error}"
-                message = f'profile "{profile.name}": plugin "{plugin.name}": {text}'
-                yield Problem(path="profiles", message=message)
-
-
 def find_warnings(configuration: Configuration) -> list[str]:
-    """Return entries without effect, and plugins that cannot be used but are not named."""
-    found = [*configuration.registry.broken.values()]
+    """Return entries without effect, misspelled hooks, and plugins that cannot be used but are not named."""
+    registry = configuration.registry
+    found = [*registry.broken.values()]
+    found += [f'plugin "{cls.name}" {text}' for cls in configuration.plugins() for text in probable_misspellings(cls)]
     for index, profile in enumerate(configuration.profiles):
-        path = child("profiles", index)
-        found += _unreachable_binders(profile, path)
-        found += _replaced_plugins(profile, path, configuration.registry)
-        found += _misordered_plugins(profile, path, configuration.registry)
-        found += _unused_arguments(profile, path, configuration.registry)
+        found += profile_warnings(profile, child("profiles", index), registry)
     return found
-
-
-def _unreachable_binders(profile: ResolvedProfile, path: str) -> list[str]:
-    binders = [ref.name for ref in profile.points["bind"]]
-    if DEFAULT_BINDER not in binders:
-        return []
-    return [
-        f'{child(path, "plugins", "bind")}: "{name}" is never called, because {DEFAULT_BINDER} before it '
-        f"binds every pod; disable {DEFAULT_BINDER} at bind, and enable it after {name} if it should "
-        "bind the pods that this plugin skips"
-        for name in binders[binders.index(DEFAULT_BINDER) + 1 :]
-    ]
-
-
-def _replaced_plugins(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
-    enabled = [name for name in profile.plugin_names if name in registry]
-    return [
-        f'{child(path, "plugins")}: "{name}" replaces "{other}"; disable {other}'
-        for name in enabled
-        for other in registry[name].replaces
-        if other in enabled
-    ]
-
-
-def _misordered_plugins(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
-    names = [ref.name for ref in profile.points["postFilter"]]
-    return [
-        f'{child(path, "plugins", "postFilter")}: "{name}" must run before "{other}"; enable it first'
-        for index, name in enumerate(names)
-        if name in registry
-        for other in registry[name].precedes
-        if other in names[:index]
-    ]
-
-
-def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
-    known = {*registry, *DEFAULT_NAMES}
-    return [
-        str(
-            Problem(
-                path=child(path, "pluginConfig"),
-                message=f'unknown plugin "{name}"',
-                hint=registry.broken.get(name) or did_you_mean(name, sorted(known)),
-            )
-        )
-        for name in profile.plugin_args
-        if name not in known
-    ]
 
 
 def describe(configuration: Configuration) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Collect garbage at times that suit the scheduler, and return free memory to the system.
+"""Collect garbage at times that suit the scheduler, empty caches, and return free memory to the system.
 
 Objects from the first listing live as long as the process. They are frozen, so that no collection visits them
 again. The oldest generation is collected when the scheduler is idle, or after a longer time. Pods that come
@@ -12,6 +12,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from moorage.api import recent
 from moorage.framework.ports import Clock
 from moorage.telemetry import logs
 
@@ -22,11 +23,10 @@ YOUNG, MIDDLE, OLD = 10_000, 20, 1_000_000
 POLL_SECONDS = 5.0
 """Seconds between two checks whether the scheduler is idle."""
 IDLE_INTERVAL, BUSY_INTERVAL = 300.0, 600.0
-"""Seconds between two collections of an idle and of a busy scheduler.
-
-A collection takes a tenth of a second, in which a pod may arrive, and finds almost nothing: the objects of a
-scheduler form no cycles.
-"""
+"""Seconds between two collections of an idle and of a busy scheduler. A collection takes a tenth of a second, in which
+a pod may arrive, and finds almost nothing: the objects of a scheduler form no cycles."""
+FORGET_INTERVAL = 300.0
+"""Seconds for which caches keep what no pod needs."""
 TRIM_INTERVAL = 30.0
 """Seconds between two returns of free memory, which take a millisecond each."""
 
@@ -64,10 +64,13 @@ def gc_paused() -> Iterator[None]:
 
 
 async def run(clock: Clock, is_idle: Callable[[], bool]) -> None:
-    """Collect and trim until cancelled."""
-    collected = trimmed = clock.now()
+    """Collect, forget and trim until cancelled."""
+    collected = forgot = trimmed = clock.now()
     while True:
         await clock.sleep(POLL_SECONDS)
+        if clock.now() - forgot >= FORGET_INTERVAL:
+            recent.forget_unused()
+            forgot = clock.now()
         if clock.now() - trimmed >= TRIM_INTERVAL:
             return_free_memory()
             trimmed = clock.now()

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
@@ -41,7 +42,8 @@ def offline_engine(
     configured: Configuration, seed: int = 0, extenders: Sequence[Extender] = (), clock: Clock | None = None
 ) -> Engine:
     """Build an engine with all profiles of the configuration; writes succeed and change nothing."""
-    return assemble(configured.config, configured.profiles, configured.registry, _ports(seed, extenders, clock))
+    ports = _ports(seed, extenders, clock)
+    return assemble(configured.config, configured.profiles, configured.registry, ports, behaviour=configured.behaviour)
 
 
 def _ports(seed: int = 0, extenders: Sequence[Extender] = (), clock: Clock | None = None) -> Ports:
@@ -82,7 +84,9 @@ class QuestionEngine:
         for item in items:
             try:
                 self._apply(item)
-            except Exception as error:  # one object must not end the question
+            except BaseException as error:  # one object must not end the question
+                if is_interruption(error):
+                    raise
                 _log.error("Applying a change failed", error=error, stack=True, item=repr(item)[:200])
         if self.generation.callbacks.noted:
             self.generation.callbacks.call()
@@ -95,11 +99,12 @@ class QuestionEngine:
                 self._nominate(instruction)
 
     def _nominate(self, instruction: Instruction) -> None:
-        """Keep the nominations of pending pods, which the queue of an engine would keep. A gated pod must not
-        hold space that others could use."""
+        """Keep the nominations of pending pods, which the queue of an engine would keep. Up to 1.36 a gated pod held
+        no space that others could use."""
+        gated_too = self.services.cluster.behaviour.gated_pods_keep_nomination
         match instruction:
             case Enqueue(pod) if node := pod.nominated_node_name:
-                if run_pre_enqueue(self.profiles[pod.scheduler_name], pod) is None:
+                if gated_too or run_pre_enqueue(self.profiles[pod.scheduler_name], pod) is None:
                     self.nominator.nominate(pod, node)
             case UpdateQueued(old, new):
                 self.nominator.updated(old, new)
@@ -108,20 +113,25 @@ class QuestionEngine:
 
 
 def question_engine(
-    configured: Configuration, changes: Iterable[Change | Served] = (), *, clock: Clock | None = None
+    configured: Configuration,
+    changes: Iterable[Change | Served] = (),
+    *,
+    clock: Clock | None = None,
+    extenders: Sequence[Extender] = (),
 ) -> QuestionEngine:
-    """Build all profiles of the configuration, looking at all nodes, and load the objects."""
+    """Build all profiles of the configuration, looking at all nodes, and load the objects. Only the given extenders are
+    asked, and not those of the configuration."""
     configured = configured.looking_at_all_nodes()
-    cluster, tasks, inbox = ClusterState(), Tasks(), Mailbox()
+    cluster, tasks, inbox = ClusterState(configured.behaviour), Tasks(), Mailbox()
     ports = _ports(clock=clock)
     waiting, nominator = WaitingPods(ports.clock), PodNominator(lambda uid: False)
     builder = Builder(ports, inbox.post, cluster, nominator, tasks, waiting, lambda uid, reason: False)
-    generation = builder.build(configured.profiles, configured.registry, ())
+    generation = builder.build(configured.profiles, configured.registry, extenders)
 
     def serves(pod: Pod) -> bool:
         return pod.scheduler_name in generation.profiles
 
-    handlers = Handlers(cluster.stores, cluster.cache, waiting, serves)
+    handlers = Handlers(cluster.stores, cluster.cache, waiting, serves, behaviour=configured.behaviour)
     engine = QuestionEngine(cluster.stores, cluster.cache, handlers, generation, nominator, tasks, inbox)
     load(engine, changes)
     return engine

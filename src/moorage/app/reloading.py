@@ -21,10 +21,11 @@ from msgspec import structs
 from moorage import config
 from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
+from moorage.api.failures import failure_text, is_cancellation, is_interruption
 from moorage.api.meta import ObjectMeta
 from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.app.configuration_history import FILE, REQUEST, START, ConfigurationHistory, HistoryEntry, redacted_yaml
-from moorage.app.plugin_modules import files_of, fresh_imports, modules_of
+from moorage.app.plugin_modules import concerned, files_of, fresh_imports, modules_of
 from moorage.app.scheduler import Scheduler
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.wire import to_wire
@@ -36,15 +37,10 @@ from moorage.telemetry.metrics import SchedulerMetrics
 _log = logs.get(__name__)
 
 POLL_SECONDS = 0.5
-RETAINED_FIELDS = ("leader_election", "client_connection", "delay_cache_until_active")
+RETAINED_FIELDS = ("leader_election", "client_connection", "delay_cache_until_active", "enable_profiling")
 """Fields of a configuration that take effect only after a restart."""
 SENT = "the configuration that was sent"
 """The source of a submitted configuration in messages."""
-
-
-def read_sent(text: str, plugins: Sequence[type[Plugin]]) -> Configuration:
-    """Read a submitted configuration that may use these plugins."""
-    return configure(text, plugins=plugins, source=SENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,9 @@ class ConfigurationSource:
     """A change of one of these files triggers a reload."""
     plugins: bool = False
     """Whether a change of plugin source code triggers a reload too."""
-    read: Callable[[str, Sequence[type[Plugin]]], Configuration] = read_sent
-    """Reads a submitted configuration, with these plugins beside the usual ones."""
+    read: Callable[[str, Sequence[type[Plugin]]], Configuration] | None = None
+    """Reads a submitted configuration, with these plugins beside the usual ones. None reads it with the feature gates
+    in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +82,7 @@ class Reloader:
     metrics: SchedulerMetrics | None = None
     load_in: Callable[[Callable[[], Configuration]], Awaitable[Configuration]] = asyncio.to_thread
     """Runs the loading in another thread, so that it does not block the event loop."""
+    sends_events: bool = True
     outcome: ReloadOutcome = ReloadOutcome()
     history: ConfigurationHistory = field(default_factory=ConfigurationHistory)
     _running: bool = False
@@ -92,7 +90,9 @@ class Reloader:
     """Allows one reload at a time."""
     _reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
     _digests: dict[Path, str] = field(default_factory=dict)
-    """File → digest of the content that was loaded last."""
+    """File → digest of the content that was read last."""
+    _loaded: dict[Path, str] = field(default_factory=dict)
+    """File → digest of the content in use."""
     _stamps: dict[Path, object] = field(default_factory=dict)
     """File → stamp of the file with that content."""
 
@@ -106,6 +106,7 @@ class Reloader:
     async def run(self) -> None:
         """Reload on every change until cancelled."""
         self._remember_files()
+        self._loaded = self._digests
         self._running = True
         while True:
             await self._wait_until_due()
@@ -139,26 +140,23 @@ class Reloader:
         """Load the configuration and apply it. If that fails, the current one stays."""
         async with self._lock:
             self._remember_files()
-            error = await self._exchange(self._load)
+            changed = [file for file, digest in self._digests.items() if self._loaded.get(file) != digest]
+            error = await self._exchange(partial(self._load, changed), _changes(changed))
+            if not error:
+                self._loaded = dict(self._digests)
             self._add_to_history(FILE, error)
 
     async def apply(self, text: str) -> HistoryEntry:
-        """Apply a submitted configuration until the next change or submission.
-
-        If that fails, the current one stays.
-        """
+        """Apply a submitted configuration until the next change or submission; if that fails, the current one stays."""
         async with self._lock:
             if not self._running:
                 error = "the scheduler has not read the cluster yet; try again"
             else:
-                error = await self._exchange(partial(self.read, text))
+                error = await self._exchange(partial(self.read, text), "a configuration was sent")
             return self._add_to_history(REQUEST, error)
 
     def read(self, text: str) -> Configuration:
-        """Read a submitted configuration.
-
-        It cannot import code: it may name only plugins that are installed or in use.
-        """
+        """Read a submitted configuration, which imports no code: it may name plugins that are installed or in use."""
         known = self.scheduler.configuration.registry
         if unknown := sorted(config.plugin_references(text) - known.aliases.keys()):
             raise MoorageError(
@@ -166,20 +164,26 @@ class Reloader:
                 "or name a plugin that is installed or in use"
             )
         own = known.keys() - build_registry().keys()
-        return self.source.read(text, [known[name] for name in sorted(own)])
+        plugins = [known[name] for name in sorted(own)]
+        if self.source.read is not None:
+            return self.source.read(text, plugins)
+        return configure(text, plugins=plugins, source=SENT, gates=self.scheduler.configuration.gates)
 
-    async def _exchange(self, load: Callable[[], Configuration]) -> str:
+    async def _exchange(self, load: Callable[[], Configuration], why: str) -> str:
         """Load and apply a configuration. Returns the error, empty on success."""
         current = self.scheduler.configuration.config
         try:
             found = await self.load_in(load)
-            await self.scheduler.reload(replace(found, config=_with_retained_fields(current, found.config)))
+            new = replace(found, config=_with_retained_fields(current, found.config))
+            await self.scheduler.reload(new, why=why)
         except MoorageError as error:
             return self._report_failure(str(error))
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error) or is_cancellation(error):
+                raise
             _log.error("Reload failed unexpectedly", error=error, stack=True)
-            return self._report_failure(f"{type(error).__name__}: {error}")
-        self._report_success(_changed_retained_fields(current, found.config))
+            return self._report_failure(f"{failure_text(error)}")
+        self._report_success(_changed_retained_fields(current, found.config), why)
         return ""
 
     def _add_to_history(self, origin: str, error: str = "") -> HistoryEntry:
@@ -191,10 +195,10 @@ class Reloader:
             }
         return self.history.add(self.clock.wall(), origin, self.outcome.generation, **about)
 
-    def _load(self) -> Configuration:
+    def _load(self, changed: Sequence[Path]) -> Configuration:
         if not self.source.plugins:
             return self.source.load()
-        with fresh_imports(self._modules()):
+        with fresh_imports(concerned(self._modules(), changed)):
             return self.source.load()
 
     def _report_failure(self, why: str) -> str:
@@ -204,11 +208,13 @@ class Reloader:
         self._report("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
         return why
 
-    def _report_success(self, needs_restart: tuple[str, ...]) -> None:
+    def _report_success(self, needs_restart: tuple[str, ...], why: str) -> None:
         if self._files() != list(self._stamps):
             self._remember_files()  # the new configuration has other plugins, with other files
+        self._loaded = {**self._digests, **self._loaded}
         self.outcome = ReloadOutcome(self.outcome.generation + 1, "", needs_restart)
         note = f"generation {self.outcome.generation}: profiles {' '.join(self.scheduler.engine.profiles)}"
+        note += f" ({why})"
         if needs_restart:
             note += f"; these fields need a restart: {', '.join(needs_restart)}"
             _log.warning("Some changed fields take effect only after a restart", fields=" ".join(needs_restart))
@@ -218,6 +224,8 @@ class Reloader:
         if self.metrics is not None:
             self.metrics.config_reloads.inc(result)
             self.metrics.config_generation.set(to=self.outcome.generation)
+        if not self.sends_events:
+            return
         election = self.scheduler.configuration.config.leader_election
         meta = ObjectMeta(name=election.resource_name, namespace=election.resource_namespace)
         self.scheduler.recorder.event(
@@ -228,6 +236,14 @@ class Reloader:
             note=note,
             controller=next(iter(self.scheduler.engine.profiles)),
         )
+
+
+def _changes(files: Sequence[Path]) -> str:
+    """Say which files have changed, relative to the current folder if they are in it."""
+    here = Path.cwd()
+    names = [str(file.relative_to(here) if file.is_relative_to(here) else file) for file in files]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3]) or 'no file'}{more} changed"
 
 
 def _stamp(file: Path) -> object:

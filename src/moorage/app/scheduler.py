@@ -6,19 +6,24 @@ Corresponds to Setup and Run in cmd/kube-scheduler/app/server.go.
 from __future__ import annotations
 
 import asyncio
+import functools
 import random as randomness
 import socket
-from collections.abc import Iterable
-from pathlib import Path
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
+from moorage.api.errors import MoorageError
+from moorage.api.failures import failure_text
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
-from moorage.app.configuration import EMPTY, Configuration, configure, configure_file
+from moorage.app.configuration import ConfigSource, configure_any
 from moorage.client.events import ApiEventRecorder
 from moorage.client.http_client import TracedClient
-from moorage.client.informers import InformerSet, OnMalformed
+from moorage.client.informers import InformerSet, OnMalformed, OnRewind
+from moorage.client.probing import ServerProbe
 from moorage.extender.connecting import make_extenders
 from moorage.framework.points import Plugin
 from moorage.framework.ports import ApiClient, Clock
@@ -42,15 +47,17 @@ class Scheduler:
         async with Scheduler(client, config=Path("scheduler.yaml"), plugins=[Sample]):
             ...
 
-    `config` is a path, a YAML or JSON text, a resolved Configuration, or None for the default profile.
-    `streaming_lists` reads first listings as watches, which reduces the load on the API server.
+    `config` is a path, a YAML or JSON text, a mapping with the structure of the file, a resolved Configuration, or None
+    for the default profile. `streaming_lists` reads first listings as watches, which reduces the load on the API
+    server. `probe_server` asks for the server's version every 20 seconds, to notice a restored backup and the end of an
+    outage (`client.probing`).
     """
 
     def __init__(
         self,
         client: ApiClient,
         *,
-        config: Path | str | Configuration | None = None,
+        config: ConfigSource = None,
         plugins: Iterable[type[Plugin]] = (),
         clock: Clock | None = None,
         random: randomness.Random | None = None,
@@ -61,8 +68,9 @@ class Scheduler:
         metrics: SchedulerMetrics | None = None,
         tracing: Tracing | None = None,
         streaming_lists: bool = False,
+        probe_server: bool = True,
     ) -> None:
-        self.configuration = _configuration(config, plugins, discover)
+        self.configuration = configure_any(config, plugins=plugins, discover=discover)
         self.clock = clock or SystemClock()
         self.random = random or randomness.Random()
         self._client = client
@@ -87,6 +95,7 @@ class Scheduler:
             self.configuration.registry,
             ports,
             flush_after=flush_after,
+            behaviour=self.configuration.behaviour,
         )
         self.informers = InformerSet(
             client,
@@ -97,13 +106,17 @@ class Scheduler:
             use_streaming_list=streaming_lists,
             on_malformed=_count_malformed(metrics),
             on_served=self.engine.inbox.post,
+            on_rewind=_count_rewinds(metrics),
             backlog=self._backlog,
         )
+        self._probe = ServerProbe(client, self.informers, self.clock) if probe_server else None
         self._applies_changes = False
         """Whether the engine applies the changes that informers deliver."""
         self._following: asyncio.Task[None] | None = None
         self.tasks: list[asyncio.Task[Any]] = []
         """The tasks that `start`, `follow` and `lead` created."""
+        self.on_end: Callable[[str], object] | None = None
+        """Called with a sentence when one of these tasks ends before `stop` is called."""
 
     @property
     def recorder(self) -> ApiEventRecorder:
@@ -120,26 +133,19 @@ class Scheduler:
         return self.engine.queue.pending.where(pod.uid)
 
     def _backlog(self) -> int:
-        """Return the length of the inbox. Informers pause while it is too long.
-
-        Before the engine applies changes it is 0, because `start` waits for the informers.
-        """
+        """Return the length of the inbox; informers pause while it is too long. Before the engine applies changes it is
+        0, because `start` waits for the informers."""
         return len(self.engine.inbox) if self._applies_changes else 0
 
     async def start(self) -> None:
         """Start the informers, wait until all have synced, then schedule."""
-        self._spawn(self.informers.run(), "informers")
-        self._spawn(self._recorder.run(), "events")
+        self._spawn_client()
         await self.informers.wait_synced()
         await self.lead()
 
     async def follow(self) -> None:
-        """Start the informers and apply all changes without scheduling.
-
-        Returns when all informers have synced and their objects are applied.
-        """
-        self._spawn(self.informers.run(), "informers")
-        self._spawn(self._recorder.run(), "events")
+        """Apply all changes without scheduling. Returns when the first listings of all informers are applied."""
+        self._spawn_client()
         self._applies_changes = True
         self._following = self._spawn(self.engine.stand_by(), "follow")
         await self.informers.wait_synced()
@@ -148,39 +154,60 @@ class Scheduler:
     async def lead(self) -> asyncio.Task[Any]:
         """Schedule from now on, after `follow`. The returned task ends when the scheduler stops or fails."""
         if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
-            self._following = None
+            following, self._following = self._following, None
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         self._applies_changes = True
         task = self._spawn(self.engine.run(), "engine")
         _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
         return task
 
-    async def reload(self, config: Path | str | Configuration | None, plugins: Iterable[type[Plugin]] = ()) -> None:
-        """Replace the configuration, after `follow` or `start`.
-
-        Returns when pods are scheduled by the new one. Raises MoorageError and keeps the current one if it
-        cannot be used.
-        """
-        configuration = _configuration(config, plugins, self._discover)
+    async def reload(self, config: ConfigSource, plugins: Iterable[type[Plugin]] = (), why: str = "") -> None:
+        """Replace the configuration, after `follow` or `start`, and return when pods are scheduled by the new one;
+        `why` is for the log. Plugins with the same class and arguments stay. Raises MoorageError and keeps the current
+        configuration if the new one cannot be used. The emulated version stays as it is."""
+        gates = self.configuration.gates
+        configuration = configure_any(config, plugins=plugins, discover=self._discover, gates=gates)
+        if configuration.gates.version != gates.version:
+            raise MoorageError(
+                f"the configuration is read for kube-scheduler {configuration.gates.version}, but this scheduler "
+                f"emulates {gates.version}; restart it with another --emulated-version"
+            )
         await self.informers.extend(configuration.resources())
         made = make_extenders(configuration.config.extenders, self.clock, self._metrics)
         source = configuration.config, configuration.profiles, configuration.registry
-        await reloading.reload(self.engine, *source, made)
+        in_thread = _in_daemon_thread if isinstance(self.clock, SystemClock) else None
+        await reloading.reload(self.engine, *source, made, in_thread)
         self.configuration = configuration
-        _log.info(1, "Reloaded the configuration", profiles=" ".join(self.engine.profiles))
+        text = f"Reloaded the configuration{why and f' ({why})'}."
+        _log.info(0, text, profiles=" ".join(self.engine.profiles))
+
+    def _spawn_client(self) -> None:
+        self._spawn(self.informers.run(), "informers")
+        self._spawn(self._recorder.run(), "events")
+        if self._probe is not None:
+            self._spawn(self._probe.run(), "probe")
 
     def _spawn(self, coro: Any, name: str) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro, name=f"moorage:{name}")
-        task.add_done_callback(_report)
+        task.add_done_callback(functools.partial(self._ended, name))
         self.tasks.append(task)
         return task
 
-    async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Stop scheduling, finish sent binds and events, and stop the informers.
+    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
+        """Report a task that ended for any reason but `stop`; `lead` ends the task "follow"."""
+        error = None if task.cancelled() else task.exception()
+        stopping = self.engine.stopping
+        if error is None and (stopping or (name == "follow" and task is not self._following)):
+            return
+        how = "was cancelled" if task.cancelled() else "returned" if error is None else f"failed: {failure_text(error)}"
+        _log.error("A task of the scheduler ended", error=error, stack=True, task=name, how=how)
+        if self.on_end is not None and not stopping:
+            self.on_end(f"the task {name} of the scheduler {how}")
 
-        Waits at most `grace` seconds for binds and a quarter of that for events.
-        """
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Stop scheduling, wait at most `grace` seconds for sent binds and a quarter of that for events, and stop the
+        informers."""
         await self.engine.stop(grace)
         await self._recorder.flush(grace / 4)
         await self.informers.stop()
@@ -199,18 +226,20 @@ class Scheduler:
         await self.stop()
 
 
-def _configuration(
-    source: Path | str | Configuration | None, plugins: Iterable[type[Plugin]], discover: bool
-) -> Configuration:
-    match source:
-        case Configuration():
-            return source
-        case Path():
-            return configure_file(source, plugins=plugins, discover=discover)
-        case None:
-            return configure(EMPTY, plugins=plugins, discover=discover)
-        case str():
-            return configure(source, plugins=plugins, discover=discover)
+async def _in_daemon_thread(work: Callable[[], object]) -> None:
+    """Run a function in a thread that does not keep the process from ending, however long it takes."""
+    done: Future[object] = Future()
+
+    def run() -> None:
+        done.set_running_or_notify_cancel()
+        try:
+            work()
+            done.set_result(None)
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="reload", daemon=True).start()
+    await asyncio.wrap_future(done)
 
 
 def _count_malformed(metrics: SchedulerMetrics | None) -> OnMalformed | None:
@@ -219,6 +248,5 @@ def _count_malformed(metrics: SchedulerMetrics | None) -> OnMalformed | None:
     return lambda resource, problem: metrics.malformed.inc(str(resource))
 
 
-def _report(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("A task of the scheduler failed", error=error, stack=True, task=task.get_name())
+def _count_rewinds(metrics: SchedulerMetrics | None) -> OnRewind | None:
+    return None if metrics is None else lambda resource: metrics.rewinds.inc(str(resource))

@@ -16,6 +16,8 @@ from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
 from moorage.app.configuration import Configuration, plugin_folders
 from moorage.bench import simulating
+from moorage.bench.hostile import LARGEST, SMALLEST, STEPS, Growth, HostileBench
+from moorage.bench.hostile_pods import FIELDS
 from moorage.bench.measuring import EngineResult, Measurement
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, EngineWorkload
@@ -98,6 +100,64 @@ def simulate(
         print_data([result.to_dict() for result in results], output)
         return
     console().print(_simulation_table(results, nodes))
+
+
+@app.command()
+def hostile(
+    fields: Annotated[
+        list[str] | None, typer.Argument(metavar="[FIELD]...", help="Fields of a pod to grow (default: all).")
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 5000,
+    entries: Annotated[
+        int, typer.Option(min=SMALLEST, help="Largest number of entries of a field; a pod has at most 1.5 MB.")
+    ] = LARGEST,
+    limit: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that one size may take; larger sizes are left out.")
+    ] = 20.0,
+    seed: Seed = 0,
+    output: OutputForm = Form.TABLE,
+) -> None:
+    """Measure how the time of an attempt grows with what a tenant writes into a pod.
+
+    Each list or map of a pod grows up to thousands of entries. An exponent of 1 means that twice the entries
+    take twice the CPU time. The exit code is 1 if an exponent is above 1.1.
+    """
+    unknown = [name for name in fields or [] if name not in FIELDS]
+    if unknown:
+        fail(f"There is no field {unknown[0]!r}; known fields are {', '.join(FIELDS)}.")
+    chosen = fields or list(FIELDS)
+    bench = HostileBench(nodes, entries, limit, seed)
+    growths: list[Growth] = []
+    with progress_bar("hostile", len(chosen)) as advance:
+        for name in chosen:
+            growths += asyncio.run(bench.grow(name))
+            advance(1)
+    if output is Form.TABLE:
+        console().print(_growth_table(growths, nodes))
+    else:
+        print_data([growth.to_dict() for growth in growths], output)
+    steep = [f"{growth.field} ({growth.step})" for growth in growths if growth.is_too_steep]
+    if steep:
+        fail(f"The time grows faster than the number of entries: {', '.join(steep)}.")
+
+
+def _growth_table(growths: list[Growth], nodes: int) -> Table:
+    """Return one row per field, and more for the steps that take long."""
+    table = Table(title=f"{nodes} nodes, one core, CPU milliseconds")
+    table.add_column("field")
+    table.add_column("step")
+    for heading in ("entries", "milliseconds", "exponent"):
+        table.add_column(heading, justify="right")
+    for growth in growths:
+        if growth.exponent is not None or growth.step == STEPS[0]:
+            table.add_row(
+                growth.field,
+                growth.step,
+                " ".join(map(str, growth.sizes)) + (" (stopped)" if growth.stopped else ""),
+                " ".join(f"{1000 * seconds:.3g}" for seconds in growth.seconds),
+                "-" if growth.exponent is None else f"{growth.exponent:.2f}",
+            )
+    return table
 
 
 def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from moorage.app.configuration import configure, read_file
-from moorage.cli.printing import complain, line
+from moorage.cli.complaining import complain
+from moorage.cli.printing import line
 from moorage.config import ConfigError, convert_policy
 
 

@@ -1,4 +1,6 @@
-"""`moorage explain --server`: the decision records that a running scheduler keeps of a pod."""
+"""`moorage explain --server`: the decision records that a running scheduler keeps of a pod, and what would help it.
+
+The records come from the scheduler. Remedies are tried on a copy of the cluster as the scheduler sees it."""
 
 from __future__ import annotations
 
@@ -10,12 +12,22 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_time
-from moorage.cli.options import RunningScheduler
+from moorage.app.clock import SystemClock
+from moorage.app.configuration import Configuration
+from moorage.app.gc_tuning import gc_paused
+from moorage.app.offline import question_engine
+from moorage.cli.options import RunningScheduler, configured_as, read
 from moorage.cli.printing import Form, console, fail, line, print_data, printable
 from moorage.endpoints import client
 from moorage.endpoints.answers import AttemptDetails, PendingPod, RecordsAnswer
 from moorage.endpoints.queries import ROOT, RecordsQuery
-from moorage.runtime.record import UNSCHEDULABLE, NodeScore
+from moorage.explain import explanation
+from moorage.explain.explanation import Explanation, remedy_dict
+from moorage.explain.judging import Judge, find_pod
+from moorage.explain.trying import Remedy
+from moorage.extender.asking import asked_extenders
+from moorage.runtime.record import UNSCHEDULABLE
+from moorage.runtime.top_scores import NodeScore
 
 ATTEMPTS = 10
 """The number of attempts to show, the newest."""
@@ -23,8 +35,11 @@ NAMES = 3
 """The number of node names for each refusal."""
 
 
-def explain(scheduler: RunningScheduler, name: str, namespace: str, form: Form) -> bool:
-    """Print the records of a pod. Returns whether the pod is pending because the scheduler rejected it."""
+def explain(
+    scheduler: RunningScheduler, name: str, namespace: str, form: Form, own: Configuration | None, remedies: int
+) -> bool:
+    """Print the records of a pod, and for a rejected one at most this many remedies. They are tried with the
+    configuration `own`, or with that of the scheduler. Returns whether the scheduler rejected the pod."""
     try:
         answer = asyncio.run(_ask(scheduler, name, namespace))
     except MoorageError as error:
@@ -34,11 +49,39 @@ def explain(scheduler: RunningScheduler, name: str, namespace: str, form: Form) 
             f"The scheduler at {scheduler.server} does not know the pod {answer.pod}: it is not pending, "
             "and no attempt is on record. Name its namespace with -n, or ask the replica that leads."
         )
+    rejected = answer.waiting is not None and bool(answer.records) and answer.records[-1].result == UNSCHEDULABLE
+    found: list[Remedy] = []
+    missing = ""
+    if rejected and remedies:
+        try:
+            now = _on_copy(scheduler, answer.pod, own, remedies)
+            found = now.remedies
+            if now.feasible:
+                nodes = f"{now.feasible} of {now.total} nodes are feasible now"
+                missing = f"No remedies are needed: {nodes}, and the next attempt may succeed."
+        except MoorageError as error:
+            missing = f"No remedies are shown, because the cluster cannot be copied: {error}."
     if form is Form.TABLE:
         show(answer)
+        show_remedies(found)
+        if missing:
+            line(f"\n{missing}")
     else:
-        print_data(msgspec.to_builtins(answer), form)
-    return answer.waiting is not None and bool(answer.records) and answer.records[-1].result == UNSCHEDULABLE
+        tried = [msgspec.to_builtins(remedy_dict(remedy)) for remedy in found]
+        print_data({**msgspec.to_builtins(answer), "remedies": tried, "remediesMissing": missing}, form)
+    return rejected
+
+
+def _on_copy(scheduler: RunningScheduler, pod: str, own: Configuration | None, remedies: int) -> Explanation:
+    """Explain the pod on a copy of the cluster as the scheduler sees it, with at most this many remedies."""
+    configuration = configured_as(own, scheduler)
+    with asked_extenders(configuration.config.extenders, SystemClock()) as extenders:
+        with gc_paused():
+            cluster = read(configuration, "", "", None, scheduler)
+            engine = question_engine(configuration, cluster.changes(), extenders=extenders)
+        namespace, _, name = pod.partition("/")
+        found = find_pod(engine, name, namespace)
+        return asyncio.run(explanation.explain(Judge.of(engine, found, ""), found, remedies=remedies))
 
 
 async def _ask(scheduler: RunningScheduler, name: str, namespace: str) -> RecordsAnswer:
@@ -106,6 +149,27 @@ def _show_record(record: AttemptDetails) -> None:
         console().print(score_table(best, record.node))
     if record.victims:
         line(f"Preempted on {record.nominated_node}: {', '.join(record.victims)}.")
+
+
+def show_remedies(remedies: Sequence[Remedy]) -> None:
+    """Print what would help a pod, and what to copy for it."""
+    if remedies:
+        tried = " (each was tried on a copy of this cluster)" if all(remedy.node for remedy in remedies) else ""
+        line(f"\nWhat would help{tried}:", style="bold")
+    for remedy in remedies:
+        line(f"  - {remedy.text[:1].upper()}{remedy.text[1:]}. {_effect(remedy)}".rstrip())
+        for part in remedy.command.splitlines():
+            line(f"      {part}")
+
+
+def _effect(remedy: Remedy) -> str:
+    if not remedy.node:
+        return ""
+    if not remedy.nodes:
+        return f"Nominates the pod to {remedy.node}."
+    if remedy.nodes == 1:
+        return f"Makes 1 node feasible ({remedy.node})."
+    return f"Makes {remedy.nodes} nodes feasible (best: {remedy.node})."
 
 
 def score_table(best: Sequence[NodeScore], assigned: str) -> Table:

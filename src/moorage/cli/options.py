@@ -13,7 +13,9 @@ import typer
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
+from moorage.api.versions import BEHAVIOURS, DEFAULT_VERSION, behaviour_of
 from moorage.app.configuration import Configuration, configure, configure_file, find_plugin, plugin_folders
+from moorage.cli import completing
 from moorage.cli.printing import current_folder, fail, line
 from moorage.client.credentials import Credentials
 from moorage.endpoints import client
@@ -36,7 +38,9 @@ PluginPath = Annotated[
 Kubeconfig = Annotated[
     str, typer.Option(metavar="FILE", help="The kubeconfig of the cluster (default: as kubectl finds it).")
 ]
-Context = Annotated[str, typer.Option(metavar="NAME", help="The context in the kubeconfig.")]
+Context = Annotated[
+    str, typer.Option(metavar="NAME", help="The context in the kubeconfig.", autocompletion=completing.contexts)
+]
 SnapshotFile = Annotated[
     Path | None,
     typer.Option("--snapshot", metavar="FILE", help="A file of `moorage snapshot` instead of a live cluster."),
@@ -57,32 +61,79 @@ Authority = Annotated[
         help="The authority of the certificate of --server (default: that of the kubeconfig).",
     ),
 ]
+NoExtenders = Annotated[bool, typer.Option("--no-extenders", help="Do not call the extenders of the configuration.")]
+EmulatedVersion = Annotated[
+    str,
+    typer.Option(
+        "--emulated-version",
+        metavar="VERSION",
+        help=f"Answer as kube-scheduler of this version: {' or '.join(BEHAVIOURS)} (default: {DEFAULT_VERSION}).",
+    ),
+]
 Insecure = Annotated[
     bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the certificate of --server.")
 ]
 
 
 def configured(
-    config: Path | None, profile: str, plugins: list[str] | None, plugin_path: list[str] | None
+    config: Path | None,
+    profile: str,
+    plugins: list[str] | None,
+    plugin_path: list[str] | None,
+    emulated_version: str = "",
+    *,
+    extenders: bool | None = None,
 ) -> Configuration | None:
     """Read the configuration, with one profile; None for the default of the command."""
     if config is None:
+        check_version(emulated_version)
         if profile or plugins or plugin_path:
             fail("--profile, --plugin and --plugin-path need --config")
         return None
-    return configured_by(config, profile, plugins, plugin_path)
+    return configured_by(config, profile, plugins, plugin_path, emulated_version, extenders=extenders)
+
+
+def check_version(emulated_version: str) -> None:
+    """End the command if the version is not one that Moorage can follow."""
+    try:
+        behaviour_of(emulated_version)
+    except MoorageError as error:
+        fail(f"--emulated-version: {error}")
 
 
 def configured_by(
-    config: Path, profile: str, plugins: list[str] | None, plugin_path: list[str] | None
+    config: Path,
+    profile: str,
+    plugins: list[str] | None,
+    plugin_path: list[str] | None,
+    emulated_version: str = "",
+    *,
+    extenders: bool | None = None,
 ) -> Configuration:
-    """Read the configuration of a file, with one profile."""
+    """Read the configuration of a file, with one profile. `extenders` is whether the command calls them: True, False
+    if the user has left them out, None if it cannot."""
+    check_version(emulated_version)
     try:
-        folders = plugin_folders(plugin_path) if plugin_path else current_folder()
-        named = [find_plugin(reference, folders) for reference in plugins or ()]
-        return configure_file(config, plugins=named, folders=folders).with_one_profile(profile)
+        return load_configuration(config, profile, plugins, plugin_path, emulated_version, extenders=extenders)
     except MoorageError as error:
         fail(str(error))
+
+
+def load_configuration(
+    config: Path,
+    profile: str,
+    plugins: list[str] | None,
+    plugin_path: list[str] | None,
+    emulated_version: str = "",
+    *,
+    extenders: bool | None = None,
+) -> Configuration:
+    """Do the same, and raise a MoorageError if it cannot be used."""
+    folders = plugin_folders(plugin_path) if plugin_path else current_folder()
+    named = [find_plugin(reference, folders) for reference in plugins or ()]
+    found = configure_file(config, plugins=named, folders=folders, emulated_version=emulated_version)
+    found = found.without_extenders() if extenders is False else found
+    return found.with_one_profile(profile, extenders=extenders is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +157,8 @@ class RunningScheduler:
             verify=not self.insecure,
         )
 
-    async def configuration(self) -> Configuration:
-        return await client.configuration(await self.credentials())
+    async def configuration(self, emulated_version: str = "") -> Configuration:
+        return await client.configuration(await self.credentials(), emulated_version)
 
     async def cluster(self, resources: Iterable[Resource], annotations: bool) -> ClusterObjects:
         return await client.cluster(await self.credentials(), resources, annotations)
@@ -124,11 +175,14 @@ def scheduler_of(
     return None
 
 
-def configured_as(own: Configuration | None, scheduler: RunningScheduler | None) -> Configuration:
-    """Return the configuration of the user, else that of the scheduler, else the default one."""
+def configured_as(
+    own: Configuration | None, scheduler: RunningScheduler | None, emulated_version: str = ""
+) -> Configuration:
+    """Return the configuration of the user, else that of the scheduler, else the default one. A running scheduler says
+    itself which version it emulates, unless another is asked for."""
     if own is None and scheduler is not None:
-        return asyncio.run(scheduler.configuration())
-    return own or configure()
+        return asyncio.run(scheduler.configuration(emulated_version))
+    return own or configure(emulated_version=emulated_version)
 
 
 def read(

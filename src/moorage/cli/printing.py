@@ -1,6 +1,8 @@
 """Output of commands: consoles that stay readable without colours, on narrow terminals and in files.
 
 Errors are sentences on standard error that begin with "Error: ". They say what happened, to what, and what to do.
+Help shows flags without a type, values in capitals, and arguments without braces; Typer writes the Python type of every
+parameter (`<bool>`, `<list[int]>`) and braces around required arguments.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ import enum
 import io
 import json
 import os
+import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import msgspec
@@ -17,7 +21,6 @@ import typer
 from rich.console import Console
 
 from moorage.api import yaml_text
-from moorage.config import ConfigError
 
 FILE_WIDTH = 120
 """Width in columns if the output is not a terminal."""
@@ -66,14 +69,6 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-def complain(error: ConfigError) -> NoReturn:
-    """Print all problems of a configuration with their paths, and exit with code 1."""
-    if len(error.problems) == 1 and not error.problems[0].path:
-        fail(f"{error.source}: {error.problems[0]}")
-    line(str(error), stderr=True)
-    raise typer.Exit(1) from error
-
-
 def tolerate_any_encoding() -> None:
     """Print characters that the terminal cannot show as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
@@ -89,3 +84,51 @@ def current_folder() -> tuple[str, ...]:
         return (os.getcwd(),)
     except OSError:
         return ()
+
+
+_NUMBER = re.compile(r"\b(int|float|integer)\b", re.IGNORECASE)
+
+
+def in_plain_words(command: Any) -> Any:
+    """Change how the parameters of a command and its subcommands are shown, and return the command."""
+    command.get_params = _shown_plainly(command.get_params)
+    for sub in getattr(command, "commands", {}).values():
+        in_plain_words(sub)
+    return command
+
+
+def _shown_plainly(params_of: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    def params(context: Any) -> list[Any]:
+        return [plain(param) for param in params_of(context)]
+
+    return params
+
+
+def plain(param: Any) -> Any:
+    """Change how one parameter is shown, and return it."""
+    if param.param_type_name == "argument":
+        _show_argument(param)
+    elif getattr(param, "is_flag", False) or getattr(param, "count", False):
+        param.metavar = ""
+    elif param.metavar is None and not _is_choice(param):
+        param.metavar = "N" if _NUMBER.search(_type_of(param)) else "TEXT"
+    return param
+
+
+def _is_choice(param: Any) -> bool:
+    described = getattr(param, "type_descriptor", None)
+    return bool(getattr(described, "is_choice", False) or getattr(getattr(param, "type", None), "choices", None))
+
+
+def _type_of(param: Any) -> str:
+    """Return the name of the type; it is in another place in newer versions of Typer."""
+    described = getattr(param, "type_descriptor", None)
+    return str(described.annotation) if described is not None else str(getattr(param, "type", ""))
+
+
+def _show_argument(param: Any) -> None:
+    name = (param.metavar or param.name).strip("[].").upper()
+    shown = name if param.required else f"[{name}]"
+    param.metavar = name
+    param.display_type_rich = lambda ctx: ""
+    param.get_usage_pieces = lambda ctx: [f"{shown}..." if param.nargs != 1 else shown]

@@ -27,9 +27,8 @@ from moorage.sim.recorder import ClusterRecorder, RecordingOptions, Written
 
 
 def record(
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst."),
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst.")
     ] = Path("record.jsonl.gz"),
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",
@@ -59,7 +58,7 @@ def record(
     try:
         size, seconds = _rotation(rotate)
         options = RecordingOptions(
-            output,
+            file,
             duration=_seconds("--duration", duration),
             rotate_bytes=size,
             rotate_seconds=seconds,

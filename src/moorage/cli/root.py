@@ -8,39 +8,41 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from moorage.cli import printing
+from moorage.cli.printing import in_plain_words, plain
 from moorage.cli.version import print_version
 from moorage.telemetry import logs
 
-_NAMES = (
-    "check",
-    "convert",
-    "new",
-    "run",
-    "extender",
-    "manifests",
-    "demo",
-    "up",
-    "explain",
-    "what-if",
-    "ui",
-    "snapshot",
-    "record",
-    "evaluate",
-    "simulate",
-    "bench",
-    "version",
-)
-"""Each name is a module of this package with a function of the same name, or with a group `app`."""
+_BRIEF = {
+    "check": "Check a scheduler configuration and show its profiles.",
+    "convert": "Convert a legacy Policy to a KubeSchedulerConfiguration v1 and print it.",
+    "new": "Create a plugin package with a plugin, a configuration, a test and packaging.",
+    "run": "Schedule the pods of a cluster. Takes kube-scheduler's flags; --help lists them.",
+    "extender": "Serve the plugins of a profile to kube-scheduler, as an extender.",
+    "manifests": "Print the Kubernetes objects that run Moorage on a cluster.",
+    "demo": "Show a plugin at work: a pod stays pending, and is scheduled when a node gets the right label.",
+    "up": "Start a Kubernetes cluster on this machine in seconds. Ctrl-C stops it.",
+    "explain": "Explain why a pod is pending, or why it is on its node, and what would help.",
+    "what-if": "Show what would happen, and change nothing.",
+    "ui": "Show a cluster in the browser: which pods are pending and why, and what would help.",
+    "snapshot": "Read a cluster once and write what the scheduler sees to a file.",
+    "record": "Watch a cluster and record its changes, for `moorage simulate`.",
+    "evaluate": "Judge pods on a cluster in a file, or on a live one, and write nothing anywhere.",
+    "simulate": "Run a workload with the real scheduler in virtual time, and measure.",
+    "bench": "Measure the speed of Moorage on this machine.",
+    "version": "Print the version of Moorage and of the kube-scheduler that it follows.",
+}
+"""Each name is a module of this package with a function of the same name, or with a group `app`. The texts are the
+first paragraphs of their help, so that `moorage --help` need not import them."""
 
 
 class _Commands(Mapping[str, Any]):
     """Name → command. A command is imported when it is looked up, so that it does not load the others."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in _NAMES:
+        if name not in _BRIEF:
             raise KeyError(name)
         attribute = name.replace("-", "_")
         try:
@@ -50,16 +52,16 @@ class _Commands(Mapping[str, Any]):
                 raise
             return _absent(name)
         if hasattr(module, "app"):
-            return typer.main.get_command(module.app)
+            return in_plain_words(typer.main.get_command(module.app))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
         alone.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, attribute))
-        return typer.main.get_command(alone)
+        return in_plain_words(typer.main.get_command(alone))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        return iter(_BRIEF)
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return len(_BRIEF)
 
 
 def _absent(name: str) -> Any:
@@ -82,6 +84,18 @@ class _Group(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()  # type: ignore[assignment]  # none is ever added
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [plain(param) for param in super().get_params(ctx)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by their brief texts, without importing them."""
+        before = self.commands
+        self.commands = {name: TyperCommand(name, help=text) for name, text in _BRIEF.items()}
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.commands = before
 
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -17,14 +17,30 @@ from rich.table import Table
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
 from moorage.app.configuration import plugin_folders
-from moorage.cli.printing import Form, complain, console, current_folder, fail, line, print_data
+from moorage.cli import options
+from moorage.cli.complaining import complain
+from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, line, print_data
 from moorage.config import ConfigError
-from moorage.sim.comparing import DIFFERENCES, Comparison, compare
+from moorage.sim.comparing import DIFFERENCES, REPORT, Comparison, compare
 from moorage.sim.jobs import Job, Setup, WorkloadSource, plan, run_jobs
 from moorage.sim.results import RunResult
 from moorage.sim.tables import TableFormat, check_format
 from moorage.sim.tally import RunTally
 
+SUMMARY = (
+    "scheduled",
+    "pending",
+    "preempted",
+    "attempts",
+    "wait.p50",
+    "wait.p99",
+    "utilisation.cpu (mean)",
+    "utilisation.memory (mean)",
+    "nodes",
+)
+"""The measures of the summary, in order, after those of --measure."""
+MAX_ROWS = 9
+"""Measures in the summary, which has six more lines: the title, four of the table, and where the rest is."""
 SHOWN = 20
 """Maximum printed problems, and pods placed differently."""
 
@@ -78,8 +94,9 @@ def simulate(
         list[str] | None,
         typer.Option(metavar="DIR", help="Folder of plugin modules (default: the current folder). Repeatable."),
     ] = None,
+    no_extenders: options.NoExtenders = False,
     folder: Annotated[
-        Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Folder in which to keep the results.")
+        Path | None, typer.Option("--output-dir", metavar="DIR", help="Folder in which to keep the results.")
     ] = None,
     record: Annotated[
         Path | None,
@@ -90,7 +107,8 @@ def simulate(
     form: Annotated[
         TableFormat, typer.Option("--format", help="Format of the tables in the results.")
     ] = TableFormat.CSV,
-    output: Annotated[Form, typer.Option("--output", help="Output format.")] = Form.TABLE,
+    output: OutputForm = Form.TABLE,
+    emulated_version: options.EmulatedVersion = "",
     jobs: Annotated[
         int, typer.Option(help="Number of concurrent runs, each in its own process. -1 means one per core.")
     ] = -1,
@@ -104,12 +122,13 @@ def simulate(
     and time jumps to the next event. With several --config, measures and placements are compared with those
     of the first. The exit code is 1 if an assertion of the scenario fails.
     """
+    options.check_version(emulated_version)
     try:
         check_format(form)
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
         own = _measures(measure or [])
         source = WorkloadSource(workload, mapping, as_scheduled, until, own, since)
-        setups = _setups(config or [], tuple(plugins or ()), folders)
+        setups = _setups(config or [], tuple(plugins or ()), folders, not no_extenders, emulated_version)
         for setup in setups:
             setup.configuration()  # finds errors before the first run
         with _kept(folder) as results_in:
@@ -120,7 +139,7 @@ def simulate(
             comparison = compare(results)
             if folder is not None:
                 comparison.write(folder, workload.name, form)
-            _print(results, comparison, output, form)
+            _print(results, comparison, output, form, folder, list(own))
     except ConfigError as error:
         complain(error)
     except MoorageError as error:
@@ -152,16 +171,18 @@ def _measures(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...]) -> list[Setup]:
+def _setups(
+    files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...], extenders: bool, emulated_version: str
+) -> list[Setup]:
     """Return a setup per file, named after the file without its suffix."""
     if not files:
-        return [Setup("default", None, plugins, folders)]
+        return [Setup("default", None, plugins, folders, extenders, emulated_version)]
     names: dict[str, int] = {}
     made = []
     for file in files:
         number = names[file.stem] = names.get(file.stem, 0) + 1
         name = file.stem if number == 1 else f"{file.stem}-{number}"
-        made.append(Setup(name, file, plugins, folders))
+        made.append(Setup(name, file, plugins, folders, extenders, emulated_version))
     return made
 
 
@@ -216,7 +237,14 @@ def _time_bar() -> Iterator[Callable[[float, RunTally], None]]:
         yield show
 
 
-def _print(results: list[RunResult], comparison: Comparison, output: Form, form: TableFormat) -> None:
+def _print(
+    results: list[RunResult],
+    comparison: Comparison,
+    output: Form,
+    form: TableFormat,
+    folder: Path | None,
+    own: Collection[str],
+) -> None:
     if output is not Form.TABLE:
         runs = [result.summary() for result in results]
         print_data({"runs": runs, "comparison": comparison.to_dict()}, output)
@@ -227,20 +255,32 @@ def _print(results: list[RunResult], comparison: Comparison, output: Form, form:
         if result.problem_count > SHOWN:
             more = result.problem_count - SHOWN
             line(f"{result.name}, seed {result.seed}: {more} more problems", style="yellow", stderr=True)
-    console().print(_table(comparison))
     if len(comparison.names) > 1:
         _print_differences(comparison, form)
+    _print_summary(comparison, folder, own)
 
 
-def _table(comparison: Comparison) -> Table:
+def _print_summary(comparison: Comparison, folder: Path | None, own: Collection[str]) -> None:
+    """Print the measures that most people look at first, and where the others are: at most 15 lines."""
+    heading, *rows = comparison.table()
+    ranks = {label: rank for rank, label in enumerate([*own, *SUMMARY])}
+    known = [row for row in rows if row[0].removesuffix(" (mean)") in own or row[0] in ranks]
+    known.sort(key=lambda row: ranks.get(row[0], ranks.get(row[0].removesuffix(" (mean)"), 0)))
+    console().print(_table(comparison, heading, known[:MAX_ROWS]))
+    if more := len(rows) - len(known[:MAX_ROWS]):
+        where = f"in {folder / REPORT}" if folder else "kept with --output-dir DIR, and printed with --output json"
+        line(f"{more} more measures are {where}.")
+
+
+def _table(comparison: Comparison, heading: list[str], rows: list[list[str]]) -> Table:
     run = comparison.results[comparison.names[0]][0]
     seeds = len(comparison.results[comparison.names[0]])
     title = f"{format_duration(round(run.virtual_seconds, 3))} of virtual time, {run.real_seconds:.1f} s"
     table = Table(title=f"{title}, {seeds} seeds" if seeds > 1 else title)
-    (measure, *headings), *rows = comparison.table()
+    measure, *headings = heading
     table.add_column(measure)
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    for each in headings:
+        table.add_column(each, justify="right")
     for row in rows:
         table.add_row(*row)
     return table
@@ -261,4 +301,4 @@ def _print_differences(comparison: Comparison, form: TableFormat) -> None:
         )  # fmt: skip
     console().print(table)
     if len(found) > SHOWN:
-        line(f"There are more. Use -o DIR to get all of them in {DIFFERENCES}.{form}.")
+        line(f"There are more. Use --output-dir DIR to get all of them in {DIFFERENCES}.{form}.")

@@ -17,9 +17,10 @@ from moorage.cli.printing import fail, line
 
 
 def snapshot(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="File to write; .gz is compressed.")
-    ] = Path("cluster.json.gz"),
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write; .gz is compressed.")] = Path(
+        "cluster.json.gz"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",
     server: options.Server = "",
@@ -27,6 +28,12 @@ def snapshot(
     authority: options.Authority = None,
     insecure: options.Insecure = False,
     annotations: options.Annotations = False,
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Write only pods with these labels.")
+    ] = "",
+    node_selector: Annotated[
+        str, typer.Option(metavar="SELECTOR", help="Write only nodes with these labels, and the pods on them.")
+    ] = "",
     hash_names: Annotated[bool, typer.Option("--hash-names", help="Replace names of objects by hashes.")] = False,
     salt: Annotated[
         str,
@@ -50,15 +57,19 @@ def snapshot(
         fail("--hash-names and --annotations exclude each other: annotations may contain names; drop one")
     if salt and not hash_names:
         fail("--salt needs --hash-names")
+    if file.exists() and not force:
+        fail(f"{file} exists; name another file, or replace this one with --force")
     salted = (salt or secrets.token_hex(16)) if hash_names else None
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     given = configured(config, profile, plugins, plugin_path)
     try:
         own = configured_as(given, scheduler)
         cluster = read(own, kubeconfig, context, None, scheduler, annotations)
+        if selector or node_selector:
+            cluster = cluster.selected(selector, node_selector)
         taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        snapshots.save(cluster, output, taken=taken, annotations=annotations, salt=salted)
+        snapshots.save(cluster, file, taken=taken, annotations=annotations, salt=salted)
     except MoorageError as error:
         fail(str(error))
     counts = ", ".join(f"{len(objects)} {kind}" for kind, objects in cluster.objects.items() if objects)
-    line(f"{output}: {counts}")
+    line(f"{file}: {counts}")

@@ -18,6 +18,7 @@ from moorage.cli import options
 from moorage.cli.options import configured, read, scheduler_of
 from moorage.cli.printing import fail, line
 from moorage.client.connection import find
+from moorage.client.credentials import Credentials
 from moorage.endpoints import client
 from moorage.endpoints.answers import SummaryAnswer
 from moorage.endpoints.queries import ROOT
@@ -35,7 +36,9 @@ def ui(
     snapshot: options.SnapshotFile = None,
     results: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="Folder of `moorage simulate -o` with results to compare. Repeatable."),
+        typer.Option(
+            metavar="DIR", help="Folder of `moorage simulate --output-dir` with results to compare. Repeatable."
+        ),
     ] = None,
     config: options.Config = None,
     profile: options.ProfileName = "",
@@ -115,9 +118,16 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
             return snapshots.load(snapshot, resources)
         return await read_cluster(resources, kubeconfig, context)
 
-    title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
-    usage = None if snapshot is not None else UsageColumns(partial(find, kubeconfig, context))
-    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
+    cluster = read(own, kubeconfig, context, snapshot)
+    if snapshot is not None:
+        return SnapshotSource(f"snapshot {snapshot.name}", cluster, own, again)
+    usage = UsageColumns(partial(find, kubeconfig, context))
+    return SnapshotSource(title_of(asyncio.run(find(kubeconfig, context))), cluster, own, again, usage)
+
+
+def title_of(server: Credentials) -> str:
+    """Return the name of a cluster in the header of its pages."""
+    return f"context {server.context}, {server.server}" if server.context else f"cluster at {server.server}"
 
 
 async def _serve(source: Any, port: int | None, browser: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from moorage.api.errors import MoorageError
-from moorage.cli import printing
+from moorage.cli import options, printing
 from moorage.cli.printing import current_folder
 from moorage.up import pools
 from moorage.up.cluster import EmbeddedCluster, PodCounts
@@ -81,12 +81,14 @@ def up(
         bool,
         typer.Option("--scheduler/--no-scheduler", help="Run a scheduler. Without it, start your own: `moorage run`."),
     ] = True,
+    emulated_version: options.EmulatedVersion = "",
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Start the web UI, if the extra `ui` is installed.")] = True,
 ) -> None:
     """Start a Kubernetes cluster on this machine in seconds. Ctrl-C stops it.
 
     The API server works with kubectl. The nodes are simulated: pods become Running but use no resources.
     """
+    options.check_version(emulated_version)
     console = printing.console()
     try:
         plan = ClusterPlan.of(
@@ -102,6 +104,7 @@ def up(
             scheduler=scheduler,
             ui=ui,
             plugin_folders=current_folder(),
+            emulated_version=emulated_version,
         )
         asyncio.run(_run(plan, console))
     except MoorageError as error:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 
 import moorage
+from moorage.api.versions import DEFAULT_VERSION
 from moorage.cli.printing import Form, OutputForm, line, print_data
 
-KUBE_SCHEDULER = "v1.36"
-"""The release of kube-scheduler whose behaviour Moorage follows."""
+KUBE_SCHEDULER = f"v{DEFAULT_VERSION}"
+"""The release of kube-scheduler whose behaviour Moorage follows by default."""
 
 
 def version(output: OutputForm = Form.TABLE) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
+from moorage.app.clock import SystemClock
 from moorage.app.gc_tuning import gc_paused
 from moorage.app.offline import question_engine
 from moorage.cli import options
@@ -19,6 +21,7 @@ from moorage.cli.options import configured, configured_as, configured_by, read, 
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.explain.explanation import Explanation
 from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
+from moorage.extender.asking import AskedExtender, asked_extenders
 from moorage.snapshots.manifests import read_manifest
 
 MAX_ROWS = 40
@@ -52,6 +55,8 @@ def what_if(
     profile: options.ProfileName = "",
     plugins: options.Plugins = None,
     plugin_path: options.PluginPath = None,
+    no_extenders: options.NoExtenders = False,
+    emulated_version: options.EmulatedVersion = "",
     output: OutputForm = Form.TABLE,
 ) -> None:
     """Show what would happen, and change nothing.
@@ -68,35 +73,41 @@ def what_if(
     if replicas and not files:
         fail("--replicas needs -f: it sets the replicas of the workloads in the file")
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
-    given = configured(config, profile, plugins, plugin_path)
+    given = configured(config, profile, plugins, plugin_path, emulated_version, extenders=not no_extenders)
     try:
-        own = configured_as(given, scheduler)
+        own = configured_as(given, scheduler, emulated_version)
+        own = own.without_extenders() if no_extenders else own
         if with_config is not None:
-            other = configured_by(with_config, profile, plugins, plugin_path)
-            with gc_paused():
-                cluster = read(own, kubeconfig, context, snapshot, scheduler)
-                engine = question_engine(other, cluster.changes())
-            _show_elsewhere(asyncio.run(placed_elsewhere(engine)), output)
+            version = own.behaviour.minor
+            other = configured_by(with_config, profile, plugins, plugin_path, version, extenders=not no_extenders)
+            with asked_extenders(other.config.extenders, SystemClock()) as asked:
+                with gc_paused():
+                    cluster = read(own, kubeconfig, context, snapshot, scheduler)
+                    engine = question_engine(other, cluster.changes(), extenders=asked)
+                _show_elsewhere(asyncio.run(placed_elsewhere(engine)), output)
+                _name_failures(asked)
             return
         manifests = [manifest for file in files or () for manifest in read_manifest(file)]
-        with gc_paused():
-            copied = ClusterCopy(read(own, kubeconfig, context, snapshot, scheduler), own)
-        with copied as copy:
-            if add_nodes:
-                copy.add_nodes(add_nodes, like)
-            for name in cordon or ():
-                copy.cordon(name)
-            for name in remove or ():
-                namespace, _, pod = name.rpartition("/")
-                copy.remove(pod, namespace)
-            for name in drain or ():
-                copy.drain(name)
-            if replicas == "max":
-                outcome = copy.fill(manifests)
-            else:
-                copy.add(manifests, _number(replicas))
-                outcome = copy.settle()
-            why = ended_by(copy, outcome)
+        with asked_extenders(own.config.extenders, SystemClock()) as asked:
+            with gc_paused():
+                copied = ClusterCopy(read(own, kubeconfig, context, snapshot, scheduler), own, extenders=asked)
+            with copied as copy:
+                if add_nodes:
+                    copy.add_nodes(add_nodes, like)
+                for name in cordon or ():
+                    copy.cordon(name)
+                for name in remove or ():
+                    namespace, _, pod = name.rpartition("/")
+                    copy.remove(pod, namespace)
+                for name in drain or ():
+                    copy.drain(name)
+                if replicas == "max":
+                    outcome = copy.fill(manifests)
+                else:
+                    copy.add(manifests, _number(replicas))
+                    outcome = copy.settle()
+                why = ended_by(copy, outcome)
+            _name_failures(asked)
     except MoorageError as error:
         fail(str(error))
     if output is Form.TABLE:
@@ -104,8 +115,15 @@ def what_if(
     else:
         explanation = None if why is None else why.to_dict()
         print_data({**outcome.to_dict(), "explanation": explanation}, output)
-    if outcome.pending and replicas != "max":
+    if outcome.blocked or (outcome.pending and replicas != "max"):
         raise typer.Exit(UNSCHEDULABLE)
+
+
+def _name_failures(extenders: Sequence[AskedExtender]) -> None:
+    """Warn about extenders that failed: the answer lacks what they would have said."""
+    for extender in extenders:
+        if extender.problem:
+            line(f"Warning: an extender failed: {extender.problem}", style="yellow", stderr=True)
 
 
 def _number(text: str) -> int | None:
@@ -133,6 +151,8 @@ def _show(outcome: WhatIfOutcome, why: Explanation | None, filled: bool) -> None
         line(f"{key} would be preempted.", style="bold")
     for key in outcome.lost:
         line(f"{key} would be lost: no controller recreates it.", style="bold")
+    for key, reason in outcome.blocked.items():
+        line(f"{key} would stay on its node: {reason}.", style="bold")
     by_message: dict[str, list[str]] = {}
     for key, message in outcome.pending.items():
         by_message.setdefault(message, []).append(key)
@@ -142,7 +162,7 @@ def _show(outcome: WhatIfOutcome, why: Explanation | None, filled: bool) -> None
     if why is not None and why.groups:
         line("")
         console().print(refusals(why.groups))
-    if not (outcome.placed or outcome.moved or outcome.preempted or outcome.lost or outcome.pending):
+    if not (outcome.placed or outcome.moved or outcome.preempted or outcome.lost or outcome.blocked or outcome.pending):
         line("Nothing would change: every pod stays where it is.")
 
 

@@ -8,6 +8,8 @@ turns that failure into an error of ours before aiohttp sees it, because a DELET
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -213,7 +215,16 @@ def _make_socket(info: Any) -> socket.socket:
 
 def _reason(error: BaseException, request: HttpRequest) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
-        return f"the server's certificate is not trusted ({error}); check certificate-authority"
+        found = getattr(error, "certificate_error", error)
+        return f"the server's certificate is not trusted ({found}); check certificate-authority"
     if isinstance(error, asyncio.TimeoutError):
         return f"timed out ({request.timeout or CONNECT_SECONDS:g} s)"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _os_reason(error.os_error)  # its own text has the address of an object
     return str(error) or type(error).__name__
+
+
+def _os_reason(error: OSError) -> str:
+    if error.errno is not None and error.errno in errno.errorcode:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__

@@ -27,6 +27,8 @@ from typing import IO, Any
 import aiohttp
 
 API = "client.authentication.k8s.io"
+MAX_BYTES = 1 << 20
+"""Bytes that are read of the output of a plugin, or of the answer of an issuer."""
 _SHOWN = 500
 """Characters of what a plugin complains about."""
 EARLY_SECONDS = 300.0
@@ -99,14 +101,7 @@ class ExecPlugin:
 async def _output(command: list[str], environment: dict[str, str], seconds: float, hint: str) -> bytes:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
+            process = await _start(command, environment, out, err)
         except OSError as error:
             raise ExecPluginError(f"exec plugin {command[0]} cannot be started: {error.strerror}{hint}") from error
         try:
@@ -120,7 +115,27 @@ async def _output(command: list[str], environment: dict[str, str], seconds: floa
         if code:
             raise ExecPluginError(f"exec plugin {command[0]} ended with {code}{_printed(err)}{hint}")
         out.seek(0)
-        return out.read()
+        output = out.read(MAX_BYTES + 1)
+        if len(output) > MAX_BYTES:
+            raise ExecPluginError(f"its exec plugin printed more than {MAX_BYTES} bytes")
+        return output
+
+
+async def _start(
+    command: list[str], environment: dict[str, str], out: IO[bytes], err: IO[bytes]
+) -> asyncio.subprocess.Process:
+    """Start the plugin. If this is cancelled while the process starts, its whole session is ended all the same."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _end(await starting)
+        raise
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -131,7 +146,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _printed(stderr: IO[bytes]) -> str:
-    stderr.seek(0)
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 4 * _SHOWN))
     text = " ".join(stderr.read().decode(errors="replace").split())
     return f": {text[-_SHOWN:]}" if text else ""
 
@@ -139,7 +154,7 @@ def _printed(stderr: IO[bytes]) -> str:
 def _given(output: bytes, version: str) -> Given:
     try:
         answer = json.loads(output)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExecPluginError(f"its exec plugin did not print JSON ({error})") from error
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
         raise ExecPluginError("its exec plugin printed no ExecCredential")
@@ -180,7 +195,7 @@ async def id_token(config: Mapping[str, Any], now: float, seconds: float) -> tup
             raise OidcError(f"the id-token has expired and {name} is missing, so it cannot be renewed; log in again")
     try:
         token = await _renewed(config, seconds)
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError) as error:
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = str(error) or type(error).__name__
         raise OidcError(
             f"the issuer {config['idp-issuer-url']} did not return an id_token ({reason}); log in again"
@@ -192,8 +207,9 @@ def _token_expiry(token: str) -> float | None:
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"]) if "exp" in claims else None
-    except (IndexError, ValueError, TypeError) as error:
+        expiry = claims.get("exp")
+        return None if expiry is None else float(expiry)
+    except (IndexError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise OidcError("the id-token is not a JSON Web Token; log in again") from error
 
 
@@ -206,11 +222,21 @@ async def _renewed(config: Mapping[str, Any], seconds: float) -> str:
         raise_for_status=True,
     ) as session:
         async with session.get(f"{issuer}/.well-known/openid-configuration") as answer:
-            endpoint = (await answer.json())["token_endpoint"]
+            endpoint = (await _json(answer))["token_endpoint"]
         secret = f"{client}:{config.get('client-secret') or ''}"
         basic = {"Authorization": f"Basic {base64.b64encode(secret.encode()).decode()}"}
         async with session.post(endpoint, data=form, headers=basic, allow_redirects=False) as answer:
-            return str((await answer.json())["id_token"])
+            return str((await _json(answer))["id_token"])
+
+
+async def _json(answer: aiohttp.ClientResponse) -> Any:
+    """Return the JSON of an answer. Raises ValueError if it is too long."""
+    body = bytearray()
+    async for chunk in answer.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"{answer.url} answered more than {MAX_BYTES} bytes")
+    return json.loads(body)
 
 
 def _trust(config: Mapping[str, Any]) -> ssl.SSLContext:

@@ -63,6 +63,8 @@ class Credentials:
     proxy: str = ""
     namespace: str = ""
     """Of the context or the service account."""
+    context: str = ""
+    """The context of the kubeconfig, if there is one."""
     reload: Callable[[], Awaitable[Credentials]] | None = field(default=None, repr=False, compare=False)
     """Reads everything anew, exec plugins included; None where there is nothing to gain."""
 

@@ -14,9 +14,10 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.resources import ALL, EVENTS, Unstructured
 
 NOTE_BYTES = 1024
+REASON_BYTES = 128
+"""Of a reason and of an action (pkg/apis/core/validation/events.go)."""
 NAME_LENGTH = 253
 INSTANCE_LENGTH = 128
-_CUT = " ..."
 # Objects out of a list carry neither kind nor apiVersion; their record type tells both.
 _RESOURCES = {resource.type: resource for resource in ALL if resource.type is not Unstructured}
 
@@ -80,7 +81,7 @@ def make_event(
     wall: float,
     stamp: int,
 ) -> Event:
-    """`note` is cut already. `stamp` makes the name unique; it is near the nanoseconds of `wall`."""
+    """All texts are within their limits. `stamp` makes the name unique; it is near the nanoseconds of `wall`."""
     return Event(
         api_version=EVENTS.api_version,
         kind=EVENTS.kind,
@@ -95,14 +96,6 @@ def make_event(
         note=note,
         type=type,
     )
-
-
-def cut(note: str) -> str:
-    """At most 1024 bytes of UTF-8, never ending inside a character."""
-    encoded = note.encode("utf-8", "replace")
-    if len(encoded) <= NOTE_BYTES:
-        return encoded.decode()
-    return encoded[: NOTE_BYTES - len(_CUT)].decode("utf-8", "ignore") + _CUT
 
 
 BURST = 25

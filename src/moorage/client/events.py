@@ -22,9 +22,10 @@ from moorage.api.errors import (
     TransportError,
     Unauthorized,
 )
+from moorage.api.plain_text import fit
 from moorage.api.resources import EVENTS
 from moorage.api.times import backoff
-from moorage.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
+from moorage.client.event_series import NOTE_BYTES, REASON_BYTES, Series, SeriesKey, SpamFilter, make_event, reference
 from moorage.client.pacing import MAX_RETRY_AFTER
 from moorage.framework.ports import ApiClient, Clock, Timer
 from moorage.telemetry import logs
@@ -97,7 +98,8 @@ class ApiEventRecorder:
     ) -> None:
         controller = controller or DEFAULT_CONTROLLER
         try:
-            key = (regarding.uid or regarding.key, reason, action, type, cut(note), controller)
+            reason, action, note = fit(reason, REASON_BYTES), fit(action, REASON_BYTES), fit(note, NOTE_BYTES)
+            key = (regarding.uid or regarding.key, reason, action, type, note, controller)
             series = self._open.pop(key, None)
             if series is not None and self._clock.now() - series.seen_at < SERIES_SECONDS:
                 series.again(self._clock.now(), self._clock.wall())

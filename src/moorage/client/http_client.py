@@ -67,6 +67,8 @@ OBJECT_LIMIT = 16 * 2**20
 """Bytes of one object, also as a line of a watch; API servers take at most 3 MiB."""
 LIST_LIMIT = 512 * 2**20
 ERROR_LIMIT = 2**20
+ERROR_SECONDS = 5.0
+"""How long the body of a refusal may take. A watch may last for minutes, but not the refusal of one."""
 SLICE = 200
 """Items of a list read before the loop gets a turn: about two milliseconds."""
 NO_ANSWER = "<error>"
@@ -196,7 +198,7 @@ class HttpClient:
             async with self._transport.send(request) as response:
                 code = str(response.status)
                 if not 200 <= response.status < 300:
-                    answer = Answer(response.status, response.headers, await response.read(ERROR_LIMIT))
+                    answer = Answer(response.status, response.headers, await _read_error(response))
                     raise responses.failure(answer, request, self._clock.wall())
                 responses.check_encoding(response.headers, request)
                 yield response
@@ -210,6 +212,15 @@ class HttpClient:
             seconds = self.fence()
             request = replace(request, timeout=min(seconds, request.timeout or seconds))
         return request
+
+
+async def _read_error(response: Response) -> bytes:
+    """Read the body of a refusal; status and headers say enough if it does not arrive."""
+    try:
+        async with asyncio.timeout(ERROR_SECONDS):
+            return await response.read(ERROR_LIMIT)
+    except TimeoutError:
+        return b""
 
 
 async def _read_items(resource: Resource, raw: list[Any]) -> list[AnyObject | Malformed]:

@@ -12,13 +12,14 @@ good version is still protected by the UID precondition of the binding."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from moorage.api import decoding
 from moorage.api.errors import Forbidden, MoorageError, ObjectError
+from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.client.reflector import Reflector
 from moorage.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Change, Clock, Malformed, Served, WatchEvent
@@ -33,6 +34,9 @@ OnMalformed = Callable[[Resource, Malformed], None]
 OnServed = Callable[[Served], None]
 """Called when the API server does not serve a kind, and when it does again."""
 
+OnRewind = Callable[[Resource], None]
+"""Called when the server has lost changes that it had sent, with the kind whose version showed it; for metrics."""
+
 Backlog = Callable[[], int]
 """How many delivered changes the receiver has not looked at yet."""
 
@@ -40,6 +44,8 @@ FIELD_SELECTORS = {PODS: "status.phase!=Succeeded,status.phase!=Failed"}
 """Finished pods hold nothing: one that ends leaves the selection, and so arrives as a delete."""
 _LOOK = 0.02
 """Seconds between two looks at informers that have not synced."""
+RELIST_SECONDS = 10.0
+"""How long the pods of a restored server wait for the other kinds."""
 SLICE = 500
 """Objects of a listing delivered before the loop gets a turn."""
 
@@ -80,14 +86,18 @@ class Informer:
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
         on_served: OnServed | None = None,
+        on_rewind: Callable[[str, str], Awaitable[None]] | None = None,
         backlog: Backlog = lambda: 0,
     ) -> None:
+        """`on_rewind` is called with the version seen before and the lower one that the server is at now. The listing
+        at the lower one is delivered when it returns."""
         self.resource = resource
         self.synced = asyncio.Event()
         """Set once the first complete listing has been delivered; never cleared."""
         self._mirror = Mirror(resource, deliver, self._set_aside)
         self._on_malformed = on_malformed
         self._on_served = on_served
+        self._on_rewind = on_rewind
         self._complaints = Throttle(clock.now)
         self._reflector = Reflector(
             client,
@@ -132,6 +142,31 @@ class Informer:
         """The reflector's word on whether the server has the kind."""
         if self._on_served is not None:
             self._on_served(Served(self.resource, known))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it waits to reach the server again."""
+        return self._reflector.is_cut_off
+
+    def wake(self) -> None:
+        """The server has answered another request: stop waiting for it."""
+        self._reflector.wake()
+
+    def relist(self) -> None:
+        """Replace everything by the state of a server that has another history, as after a restored backup."""
+        self._mirror.rewound = True
+        self._reflector.relist()
+
+    @property
+    def is_relisting(self) -> bool:
+        """Whether the listing after `relist` is not complete yet."""
+        return self._reflector.relisting
+
+    async def rewound(self, seen: str, found: str) -> None:
+        """The reflector's word that the listing which follows is from another history."""
+        self._mirror.rewound = True
+        if self._on_rewind is not None:
+            await self._on_rewind(seen, found)
 
     def preview(self, obj: Any) -> None:
         """Delivered at once in the first listing: the server is still sending the rest."""
@@ -186,6 +221,7 @@ class InformerSet:
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
         on_served: OnServed | None = None,
+        on_rewind: OnRewind | None = None,
         backlog: Backlog = lambda: 0,
     ) -> None:
         def informer(resource: Resource) -> Informer:
@@ -199,11 +235,13 @@ class InformerSet:
                 use_streaming_list=use_streaming_list,
                 on_malformed=on_malformed,
                 on_served=on_served,
+                on_rewind=lambda seen, found: self._listed_lower(resource, seen, found),
                 backlog=backlog,
             )
 
         self._client = client
         self._clock = clock
+        self._on_rewind = on_rewind
         self._make = informer
         self.informers = {resource: informer(resource) for resource in dict.fromkeys(resources)}
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
@@ -252,6 +290,51 @@ class InformerSet:
         except MoorageError:
             return  # its informer knows what to do
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether an informer waits to reach the server again."""
+        return any(informer.is_cut_off for informer in self.informers.values())
+
+    def wake(self) -> None:
+        """The server has answered: informers that wait to reach it try again at once."""
+        for informer in self.informers.values():
+            informer.wake()
+
+    def rewound(self, resource: Resource, seen: str, found: str, besides: Resource | None = None) -> None:
+        """Replace all mirrors: the server is at version `found` although `seen` came before. `besides` does so
+        already.
+
+        Pods come last, so that they are not scheduled on nodes that are gone.
+        """
+        log.error(
+            "The API server has lost changes that it had sent, as after a restored backup; listing everything again",
+            resource=resource,
+            seen=seen,
+            found=found,
+        )
+        if self._on_rewind is not None:
+            self._on_rewind(resource)
+        for other, informer in self.informers.items():
+            if other not in (besides, PODS):
+                informer.relist()
+        if self._group is not None and besides != PODS and PODS in self.informers:
+            self._group.create_task(self._relist_pods(), name="relist pods")
+
+    async def _relist_pods(self) -> None:
+        await self._others_listed()
+        self.informers[PODS].relist()
+
+    async def _others_listed(self) -> None:
+        deadline = self._clock.now() + RELIST_SECONDS
+        while self._clock.now() < deadline and any(informer.is_relisting for informer in self.informers.values()):
+            await self._clock.sleep(_LOOK)
+
+    async def _listed_lower(self, resource: Resource, seen: str, found: str) -> None:
+        """An informer has read a listing from another history, and delivers it when this returns."""
+        self.rewound(resource, seen, found, besides=resource)
+        if resource == PODS:
+            await self._others_listed()
+
     async def wait_synced(self) -> None:
         """Returns when every informer has delivered its first listing."""
         for informer in self.informers.values():
@@ -277,6 +360,9 @@ class Mirror:
         self.objects: dict[str, Any] = {}
         self.malformed: dict[str, str] = {}
         """Key → why the current version on the server cannot be used."""
+        self.rewound = False
+        """Whether the next listing is from another history. Its versions may be lower, or be those of other states;
+        and a pending pod may have been bound in a version that is lost, so it begins anew."""
         self._deliver = deliver
         self._on_malformed = on_malformed
 
@@ -314,6 +400,7 @@ class Mirror:
             self._remove(key)
             yield
         self.malformed = {key: error for key, error in self.malformed.items() if key in present}
+        self.rewound = False
 
     def preview(self, obj: Any) -> None:
         """One object of a first listing that `replace` will complete."""
@@ -329,7 +416,7 @@ class Mirror:
         key = new.key
         old = self.objects.get(key)
         self.malformed.pop(key, None)
-        if old is not None and old.uid != new.uid:
+        if old is not None and (old.uid != new.uid or (self.rewound and _begins_anew(old, new))):
             self._remove(key)
             old = None
         if old is None or not _same_version(old, new):
@@ -361,6 +448,13 @@ class Mirror:
         if self.malformed.get(problem.key) != problem.error:
             self._on_malformed(problem)
         self.malformed[problem.key] = problem.error
+
+
+def _begins_anew(old: Any, new: Any) -> bool:
+    """Of one object before and after a rewind: whether nothing that was concluded from `old` may be kept."""
+    if isinstance(new, Pod) and not old.is_assigned and not new.is_assigned:
+        return True
+    return _same_version(old, new) and old != new
 
 
 def _same_version(old: Any, new: Any) -> bool:

@@ -46,6 +46,7 @@ async def load(paths: str, context: str = "") -> Credentials:
         tls_server_name=str(cluster.value.get("tls-server-name") or ""),
         proxy=chosen.proxy(),
         namespace=str(chosen.context.value.get("namespace") or ""),
+        context=chosen.name,
         reload=partial(load, paths, context),
     )
 
@@ -115,6 +116,7 @@ class _Choice:
         if name not in config.contexts:
             raise self.error(f"has no context {name!r}; choose one of: {_listed(config.contexts)}")
         self.source = f"kubeconfig {paths}, context {name}"
+        self.name = name
         self.context = config.contexts[name]
         self.cluster = self._entry(config.clusters, "cluster")
         self.user = self._entry(config.users, "user")

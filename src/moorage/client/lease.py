@@ -119,11 +119,13 @@ class Verdict(enum.Enum):
 class LeaseCandidate:
     """One replica's view of the lease. `now` is always a reading of the same monotonic clock."""
 
-    def __init__(self, identity: str, name: str, namespace: str, terms: Terms) -> None:
+    def __init__(self, identity: str, name: str, namespace: str, terms: Terms, *, coordinated: bool = False) -> None:
         self.identity = identity
         self.name = name
         self.namespace = namespace
         self.terms = terms
+        self.coordinated = coordinated
+        """Whether the API server chooses the leader (KEP-4355)."""
         self.lease: Lease | None = None
         """The lease as last read or written."""
         self.leading = False
@@ -154,6 +156,8 @@ class LeaseCandidate:
 
     def judge(self, now: float) -> Verdict:
         """Whether a write may be tried. For a leader HELD means that it has lost the lease."""
+        if self.coordinated:
+            return self._judge_coordinated(now)
         if self.lease is not None and self._is_ours(self.lease.spec):
             return Verdict.FREE
         if self.leading:
@@ -161,10 +165,19 @@ class LeaseCandidate:
             return Verdict.HELD if self.holder else Verdict.FREE
         return Verdict.HELD if now < self._held_until else Verdict.FREE
 
+    def _judge_coordinated(self, now: float) -> Verdict:
+        """The API server writes the holder into the lease; a candidate neither creates nor takes one. A preferred
+        holder marks the end of the leader's term. Follows tryCoordinatedRenew of client-go's leaderelection.go."""
+        if self.lease is None or self.holder != self.identity or self.lease.spec.preferred_holder:
+            return Verdict.HELD
+        return Verdict.FREE if self.leading or now < self._held_until else Verdict.HELD
+
     def pause(self, now: float, luck: float) -> float:
         """Seconds until the next look; `luck` is between 0 and 1. Beyond client-go, the end of a lease that
         is not renewed is not slept through: a takeover comes within lease and one pause, not two."""
         usual = self.terms.retry_period * (1 + JITTER * luck)
+        if self.coordinated:
+            return usual
         remaining = self._held_until - now
         return remaining + SPREAD_SECONDS * luck if 0 < remaining < usual else usual
 

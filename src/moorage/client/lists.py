@@ -25,6 +25,10 @@ class ShortWatch(MoorageError):
     """A watch or streaming list that ended before it was of any use."""
 
 
+class Rewound(MoorageError):
+    """The server is at a lower version than before: its history is another one."""
+
+
 class Overdue(MoorageError):
     """An answer or the end of a watch did not come in time: the other end is probably gone."""
 
@@ -34,13 +38,24 @@ _PASSING = (TransportError, Overdue, TooManyRequests, Unauthorized, Forbidden, S
 
 def version_lost(error: Exception) -> bool:
     """The server does not have the version that was asked for: compacted away, or from the future."""
-    return isinstance(error, Gone) or _is_too_large(error)
+    return isinstance(error, Gone | Rewound) or _is_too_large(error)
+
+
+def is_older(version: str, other: str) -> bool:
+    """Compare two versions as numbers. If either is not a number, neither is older."""
+    numbers = version.isascii() and version.isdecimal() and other.isascii() and other.isdecimal()
+    return numbers and int(version) < int(other)
 
 
 def is_passing(error: Exception) -> bool:
     """Says nothing about the version: server away, overloaded, or credentials refused. Everything known is
     kept and the same watch is tried again; a list would only add to the load of a server that comes back."""
     return isinstance(error, _PASSING) and not isinstance(error, BadAnswer)
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Nothing was answered: the server or the way to it is down."""
+    return isinstance(error, TransportError | Overdue) and not isinstance(error, BadAnswer)
 
 
 def is_suspect(error: Exception) -> bool:

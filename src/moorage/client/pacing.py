@@ -222,6 +222,10 @@ class Backoff:
         self._step = first
         self._resumed_at = clock.now()
 
+    def reset(self) -> None:
+        """Begin with the first delay again."""
+        self._step = self._first
+
     def next(self, retry_after: float | None = None) -> float:
         """Return the seconds to wait now, at least the `retry_after` of the server (within a limit)."""
         now = self._clock.now()

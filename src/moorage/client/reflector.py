@@ -9,7 +9,10 @@
 
 Versions: the first list asks for "0" (anything the server has in its cache), later ones for the last version seen, so
 that time never runs backwards; only when the server no longer has that one, or not yet, is the current state read with
-"". What is done with the objects belongs to the sink (`informers`), what counts as which failure to `lists`.
+"". If the current state has a lower version than one seen before, the server was restored from a backup: the sink is
+notified and takes the listing as it is. `relist` is for other parts of the client that have noticed it (`probing`).
+
+What is done with the objects belongs to the sink (`informers`), what counts as which failure to `lists`.
 """
 
 from __future__ import annotations
@@ -41,12 +44,19 @@ class Hearing:
         self._deadline = deadline
         self._end = deadline.when() or 0.0
         self._heard = 0.0
+        self._ended = False
 
     def heard(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._heard >= 1.0:  # not for every event: a timer costs more than an event
+        if now - self._heard >= 1.0 and not self._ended:  # not for every event: a timer costs more than an event
             self._heard = now
             self._deadline.reschedule(min(self._end, now + IDLE))
+
+    def end(self) -> None:
+        """Give the watch up now."""
+        if not self._ended and not self._deadline.expired():
+            self._ended = True
+            self._deadline.reschedule(asyncio.get_running_loop().time())
 
     def was_silent(self) -> bool:
         """Of a watch that has been given up: before its end."""
@@ -71,6 +81,8 @@ CUSTOM_PAUSE = (1.0, 1.8)
 """Those for a custom kind, which is there as soon as its definition is. Definitions are not watched: that
 would need a right to read them all."""
 ABSENT = "the API server does not have this kind"
+WAKE_SPREAD = 0.3
+"""Seconds within which the reflectors that waited for the server return to it."""
 SLICE = 500
 """Events applied before the loop gets a turn."""
 BACKLOG = 5_000
@@ -88,6 +100,11 @@ class Sink(Protocol):
 
     def preview(self, obj: Any) -> None:
         """An object of a listing that is still coming in, which `replace` completes."""
+        ...
+
+    async def rewound(self, seen: str, found: str) -> None:
+        """The server is at version `found` although `seen` came before; said before the listing that follows, which
+        waits for this to return."""
         ...
 
     async def replace(self, items: Sequence[Any]) -> None:
@@ -134,6 +151,8 @@ class Reflector:
         """Empty while all is well."""
         self.is_current = False
         """Whether a listing was as new as the moment at which it began, not only as the server's cache."""
+        self.relisting = False
+        """Whether `relist` was called and the listing is not complete yet."""
         self.held_up = 0.0
         """Seconds, all in all, that reading has stopped for the receiver to catch up."""
         self._client = client
@@ -141,6 +160,12 @@ class Reflector:
         self._clock = clock
         self._random = random
         self._backoff = Backoff(clock, random)
+        self._outage = Backoff(clock, random)
+        """For failures that say nothing about the version; it begins anew as soon as the server works again."""
+        self._was_cut_off = False
+        """Whether the last failure was that the server could not be reached."""
+        self._waking: asyncio.Future[None] | None = None
+        """Set while a pause after such a failure may be cut short."""
         self._complaints = Throttle(clock.now)
         self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
         self._lister = ChunkedLister(client, resource, page_size, self._selectors)
@@ -156,18 +181,51 @@ class Reflector:
         self._suspect_watches = 0
         self._absences = 0
         self._known = True
+        self._hearing: Hearing | None = None
+        """Of the open watch."""
+        self._restarted = False
+        """`relist` was called after the last list began."""
+
+    def relist(self) -> None:
+        """List the current state again, whatever its version is. An open watch is given up."""
+        self.version = ""
+        self._listed, self._version_lost, self._restarted, self.relisting = False, True, True, True
+        if self._hearing is not None:
+            self._hearing.end()
 
     async def run(self) -> None:
         while True:
             try:
                 await self._step()
             except Exception as error:
-                await self._clock.sleep(self._after(error))
+                await self._pause(self._after(error))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it waits to reach the server again."""
+        return self._waking is not None
+
+    def wake(self) -> None:
+        """The server has answered another request: stop waiting for it."""
+        if self._waking is not None:
+            self._clock.call_later(self._random.random() * WAKE_SPREAD, _set, self._waking)
+            self._waking = None  # a second failure is waited for in full
+
+    async def _pause(self, seconds: float) -> None:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(seconds, _set, over)
+        self._waking = over if self._was_cut_off else None
+        try:
+            await over
+        finally:
+            timer.cancel()
+            self._waking = None
 
     async def _step(self) -> None:
         if self._listed:
             await self._watch()
             return
+        self._restarted = False
         try:
             await (self._streaming_list() if self._streaming else self._list())
         except NotFound:
@@ -187,6 +245,8 @@ class Reflector:
                 raise
             self._version_lost = True
             return
+        if self._restarted:
+            return  # the list may have begun before the server was restored
         self.is_current = self._version_lost
         await self._take(items, version)
 
@@ -195,19 +255,25 @@ class Reflector:
 
     async def _take(self, items: Sequence[Any], version: str) -> None:
         self._serve(True)
+        if lists.is_older(version, self.version):
+            await self._sink.rewound(self.version, version)
         await self._sink.replace(items)
+        if self._restarted:
+            return
         self.version = version
+        self.relisting = False
         self.last_error = ""
         self._listed, self._version_lost = True, False
         self._listed_at = self._clock.now()
         self._suspect_watches = self._absences = 0
+        self._works()
         log.info(3, "Listed", resource=self.resource, count=len(items), version=version)
 
     async def _do_without(self) -> None:
         """The server lacks the kind: the scheduler starts without it, and looks again now and then."""
         self._serve(False)
         await self._sink.replace([])
-        self.version, self.last_error = "", ABSENT
+        self.version, self.relisting, self.last_error = "", False, ABSENT
         known = by_plural(self.resource.plural, self.resource.group) is not None
         await self._clock.sleep(self._random.uniform(*(ABSENT_PAUSE if known else CUSTOM_PAUSE)))
 
@@ -230,12 +296,18 @@ class Reflector:
         if self.version == version and self._clock.now() - began < SHORT_WATCH:
             raise ShortWatch(f"the watch of {self.resource} ended at once, without events")
         self.last_error = ""
+        self._works()
 
     async def _follow(self, stream: AsyncIterator[WatchEvent], hearing: Hearing) -> None:
         taken = 0
         async for event in stream:
+            if self._restarted:
+                return
             if event.type == BOOKMARK:
                 self._bookmarked = True
+                if lists.is_older(event.resource_version, self.version):
+                    went = f"from {self.version} to {event.resource_version}"
+                    raise lists.Rewound(f"the server's version of {self.resource} went back {went}")
             elif self._sink.accepts(event):
                 self._sink.apply(event)
             else:
@@ -246,6 +318,7 @@ class Reflector:
             self.version = event.resource_version or self.version
             self.last_error = ""
             self._suspect_watches = 0
+            self._works()
             taken += 1
             if taken % SLICE == 0:
                 await self._give_way()
@@ -309,19 +382,27 @@ class Reflector:
         )
         try:
             async with asyncio.timeout(seconds + GRACE) as deadline:
-                hearing = Hearing(deadline)
+                self._hearing = hearing = Hearing(deadline)
                 if self._bookmarked and not initial:
                     hearing.heard()
                 yield stream, hearing
         except TimeoutError as error:
             if not deadline.expired():
                 raise
+            if self._restarted:
+                return
             if not hearing.was_silent():
                 raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
             # Perhaps there was nothing to say. If the server is gone, the next watch finds out.
             log.info(2, "The watch was silent; starting a new one", resource=self.resource, seconds=IDLE)
         finally:
+            self._hearing = None
             await close_stream(stream)
+
+    def _works(self) -> None:
+        """The server has served a list or a part of a watch."""
+        self._was_cut_off = False
+        self._outage.reset()
 
     # Failures
 
@@ -337,11 +418,16 @@ class Reflector:
                 err=self.last_error,
                 suppressed=self._complaints.take_suppressed(),
             )
+        returns, self._was_cut_off = self._was_cut_off, lists.is_unreachable(error)
         if self._listed:
             self._after_watch(error)
-            if lists.version_lost(error) and self._clock.now() - self._listed_at > RELIST_PAUSE:
-                return self._random.random()  # the server is well; only time has passed
-        return self._backoff.next(getattr(error, "retry_after", None))
+            if lists.version_lost(error):
+                if returns:
+                    return self._random.random() * WAKE_SPREAD  # the server is back
+                if self._clock.now() - self._listed_at > RELIST_PAUSE:
+                    return self._random.random()  # the server is well; only time has passed
+        backoff = self._outage if lists.is_passing(error) else self._backoff
+        return backoff.next(getattr(error, "retry_after", None))
 
     def _after_watch(self, error: Exception) -> None:
         if lists.version_lost(error):
@@ -352,3 +438,8 @@ class Reflector:
             self._listed = self._suspect_watches < SUSPECT_WATCHES
         elif not lists.is_passing(error):
             self._listed = False
+
+
+def _set(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

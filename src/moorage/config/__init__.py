@@ -11,9 +11,9 @@ Knows plugins by name only, as data; builds and imports none.
 from moorage.api.problems import Problem
 from moorage.config.defaults import default_configuration
 from moorage.config.gates import FeatureGates
-from moorage.config.loading import load, plugin_names, plugin_references
+from moorage.config.loading import load, plugin_names, plugin_references, read
 from moorage.config.policy_conversion import ConvertedPolicy, convert_policy
-from moorage.config.resolving import PluginRef, ResolvedProfile, resolve
+from moorage.config.resolving import PluginRef, ResolvedProfile, resolve, resolve_all
 from moorage.config.types import (
     ClientConnection,
     ConfigError,
@@ -56,5 +56,7 @@ __all__ = [
     "load",
     "plugin_names",
     "plugin_references",
+    "read",
     "resolve",
+    "resolve_all",
 ]

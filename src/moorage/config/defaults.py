@@ -30,8 +30,10 @@ from moorage.framework.args import ArgsContext, PluginArgs
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
+_DefaultPlugins = tuple[tuple[str, int], ...]
+
 # multiPoint order and weight of 1.36.
-_V1: tuple[tuple[str, int], ...] = (
+_V1_36: _DefaultPlugins = (
     ("SchedulingGates", 0),
     ("PrioritySort", 0),
     ("NodeUnschedulable", 0),
@@ -52,17 +54,37 @@ _V1: tuple[tuple[str, int], ...] = (
     ("ImageLocality", 1),
     ("DefaultBinder", 0),
 )
-# Appended when their gate is on.
-_GATED: tuple[tuple[str, str, int], ...] = (
-    ("NodeDeclaredFeatures", "NodeDeclaredFeatures", 0),
-    ("GangScheduling", "GangScheduling", 0),
-    ("TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator", 0),
-    ("TopologyAwareWorkloadScheduling", "PodGroupPodsCount", 1),
+# 1.37 narrows to spec.nodeName before anything else.
+_V1_37: _DefaultPlugins = (*_V1_36[:2], ("NodeName", 0), ("NodeUnschedulable", 0), *_V1_36[4:])
+
+# Gate, plugin and weight: added when the gate is on, at the end or before another plugin.
+_Gated = tuple[tuple[str, str, int, str], ...]
+_GATED_1_36: _Gated = (
+    ("NodeDeclaredFeatures", "NodeDeclaredFeatures", 0, ""),
+    ("GangScheduling", "GangScheduling", 0, ""),
+    ("TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator", 0, ""),
+    ("TopologyAwareWorkloadScheduling", "PodGroupPodsCount", 1, ""),
 )
+_GATED_1_37: _Gated = (
+    ("InPlacePodVerticalScalingSchedulerPreemption", "DeferredPodScheduling", 0, "NodeResourcesFit"),
+    ("NodeDeclaredFeatures", "NodeDeclaredFeatures", 0, ""),
+    ("GenericWorkload", "GangScheduling", 0, ""),
+    ("TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator", 0, ""),
+    ("TopologyAwareWorkloadScheduling", "PodGroupPodsCount", 1, ""),
+)
+# Minor → its default plugins, and those behind gates.
+_BY_VERSION: Mapping[str, tuple[_DefaultPlugins, _Gated]] = {
+    "1.36": (_V1_36, _GATED_1_36),
+    "1.37": (_V1_37, _GATED_1_37),
+}
 # Where the weights of v1beta1 and v1beta2 differ from v1.
 _BETA_WEIGHTS: Mapping[str, int] = {"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1}
 
-DEFAULT_NAMES: frozenset[str] = frozenset(name for name, _ in _V1) | {name for _, name, _ in _GATED}
+DEFAULT_NAMES: frozenset[str] = frozenset(
+    name
+    for plugins, gated in _BY_VERSION.values()
+    for name in (*(name for name, _ in plugins), *(name for _, name, _, _ in gated))
+)
 
 # Part of every conversion although the old versions did not know them: pods that use these features would
 # otherwise be placed wrongly on a cluster of today.
@@ -134,7 +156,12 @@ def default_configuration(args_types: Mapping[str, type], gates: FeatureGates) -
 def default_plugins(version: str, gates: FeatureGates) -> Plugins:
     """The default plugins of a version in the form of v1: everything in multiPoint, with its own weights."""
     weights = _BETA_WEIGHTS if version in ("v1beta1", "v1beta2") else {}
-    table = [*_V1, *((name, weight) for gate, name, weight in _GATED if gates(gate))]
+    plugins, gated = _BY_VERSION[gates.version]
+    table = list(plugins)
+    for gate, name, weight, before in gated:
+        if gates(gate):
+            names = [known for known, _ in table]
+            table.insert(names.index(before) if before else len(table), (name, weight))
     enabled = tuple(Plugin(name=name, weight=weights.get(name, weight)) for name, weight in table)
     return Plugins(multi_point=PluginSet(enabled=enabled))
 

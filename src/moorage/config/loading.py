@@ -30,6 +30,7 @@ from moorage.config.types import (
 from moorage.config.wire import decode
 
 _HEADER = ("apiVersion", "kind")
+NEWER_SET = "podGroupPostFilter"
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -46,11 +47,23 @@ def load(
     `args_types` gives the Args type of plugins by name; `aliases` the names of plugins written as
     `module:Class`; `source` is what messages call the file.
     """
+    config, problems = read(text, args_types, aliases=aliases, gates=gates)
+    if config is None or problems:
+        raise ConfigError(problems, source)
+    return config
+
+
+def read(
+    text: str | bytes,
+    args_types: Mapping[str, type] = {},
+    *,
+    aliases: Mapping[str, str] = {},
+    gates: FeatureGates = DEFAULT_GATES,
+) -> tuple[KubeSchedulerConfiguration | None, list[Problem]]:
+    """Return what can be read of the configuration, and all problems. It is None if nothing can be read."""
     loader = _Loader(args_types, aliases, gates)
     config = loader.load(text)
-    if config is None or loader.problems:
-        raise ConfigError(loader.problems, source)
-    return replace(config, notes=tuple(loader.notes))
+    return None if config is None else replace(config, notes=tuple(loader.notes)), loader.problems
 
 
 class _Profile(NamedTuple):
@@ -102,10 +115,20 @@ class _Loader:
         ]
         config = replace(config, profiles=tuple(profile.value for profile in written))
         self._add(validation.validate(config, self._version))
+        if not self._gates.behaviour.pod_group_post_filter:
+            self._add(self._newer_sets(config))
         profiles = tuple(self._complete_profile(profile) for profile in written)
         self._add(validation.validate_queue_sort(profiles))
         self.problems += self._args.problems
         return replace(config, profiles=profiles)
+
+    def _newer_sets(self, config: KubeSchedulerConfiguration) -> Iterator[Problem]:
+        """Report plugin sets that kube-scheduler of the emulated version does not know."""
+        for index, profile in enumerate(config.profiles):
+            if profile.plugins.pod_group_post_filter != PluginSet():
+                path = child("profiles", index, "plugins", NEWER_SET)
+                hint = f"kube-scheduler {self._gates.version} does not have it, later versions do"
+                yield Problem(path=path, message=f'unknown field "{NEWER_SET}"', hint=hint)
 
     def _add(self, problems: Iterable[Problem]) -> None:
         """Problems about fields that are not already known to be unreadable."""

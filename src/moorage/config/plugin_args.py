@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from moorage.api.failures import failure_text, is_interruption
 from moorage.api.problems import Problem, child, did_you_mean
 from moorage.config.gates import FeatureGates
 from moorage.config.types import GROUP, PluginConfig, wire_fields
@@ -76,8 +77,10 @@ class ArgsReader:
         try:
             completed = args.completed(context)
             self.problems += list(completed.validate(path, context))
-        except Exception as error:  # the code of a plugin, which may be anything
-            message = f"checking these arguments raised {type(error).__name__}: {error}"
+        except BaseException as error:  # the code of a plugin, which may be anything
+            if is_interruption(error):
+                raise
+            message = f"checking these arguments raised {failure_text(error)}"
             self.problems.append(Problem(path=path, message=message))
             return args
         return completed

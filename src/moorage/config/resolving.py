@@ -74,6 +74,25 @@ def resolve(
     plugin that is installed does not exist all the same. With `missing_defaults` a default plugin that does
     not exist is left out unless the file names it; without, it is an error.
     """
+    resolved, problems = resolve_all(
+        config, implements, aliases=aliases, known=known, broken=broken, missing_defaults=missing_defaults
+    )
+    if problems:
+        raise ConfigError(problems, source)
+    return resolved
+
+
+def resolve_all(
+    config: KubeSchedulerConfiguration,
+    implements: Implements,
+    *,
+    aliases: Mapping[str, str] = {},
+    known: Collection[str] = (),
+    broken: Mapping[str, str] = {},
+    missing_defaults: bool = True,
+) -> tuple[tuple[ResolvedProfile, ...], list[Problem]]:
+    """Return the profiles without the entries that have problems, and the problems. The arguments are those of
+    `resolve`."""
     lookup = implements.get if isinstance(implements, Mapping) else _forgiving(implements)
     names = {*known, *(implements if isinstance(implements, Mapping) else ())}
     problems: list[Problem] = []
@@ -83,9 +102,7 @@ def resolve(
         resolver = _Resolver(renamed, f"profiles[{index}]", lookup, names, broken, missing_defaults)
         resolved.append(resolver.resolve(config))
         problems += resolver.problems
-    if problems:
-        raise ConfigError(problems, source)
-    return tuple(resolved)
+    return tuple(resolved), problems
 
 
 _HOW_TO_FIND = "no built-in or installed plugin has this name; install its package, or write module:Class"

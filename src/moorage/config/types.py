@@ -22,7 +22,7 @@ KIND = "KubeSchedulerConfiguration"
 
 MULTI_POINT = "multiPoint"
 # Accepted in a file because v1 has them, but nothing runs them yet.
-UNSUPPORTED_POINTS = ("placementGenerate", "placementScore")
+UNSUPPORTED_POINTS = ("placementGenerate", "placementScore", "podGroupPostFilter")
 
 # Marks a field that only lives in Python: never read from a file, never written, not part of equality.
 NOT_ON_WIRE = msgspec.Meta(extra={"wire": "absent"})
@@ -104,6 +104,7 @@ class Plugins(Record):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
 
     def sets(self) -> dict[str, PluginSet]:
         """Every set under its wire name."""

@@ -208,7 +208,7 @@ class _Builder:
             return None
         try:
             value: object = self._loader.construct_object(node)
-        except (ValueError, KeyError):  # such as `!!int x`, or more digits than Python converts
+        except (ValueError, LookupError):  # such as `!!int x`, or more digits than Python converts
             value = math.nan
         if isinstance(value, float) and not math.isfinite(value):
             message = f"line {line}: {node.value[:40]} is not a number"

@@ -13,7 +13,18 @@ from itertools import chain
 
 from moorage.api import resources as r
 from moorage.api.resources import Resource
-from moorage.embedded.admission import jobs, pods, services, small_kinds, storage, workloads
+from moorage.embedded.admission import (
+    access_kinds,
+    devices,
+    jobs,
+    network_kinds,
+    pods,
+    runtime_classes,
+    services,
+    small_kinds,
+    storage,
+    workloads,
+)
 from moorage.embedded.admission.strategy import KindStrategy
 from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
@@ -43,6 +54,7 @@ from moorage.embedded.controllers.garbage import GarbageCollector, PodGarbage
 from moorage.embedded.controllers.jobs import Jobs
 from moorage.embedded.controllers.namespaces import Bootstrap, NamespaceDeletion
 from moorage.embedded.controllers.node_lifecycle import NodeLifecycle, TaintEviction
+from moorage.embedded.controllers.quotas import ResourceQuotas
 from moorage.embedded.controllers.replica_sets import ReplicaSets, ReplicationControllers
 from moorage.embedded.controllers.stateful_sets import StatefulSets
 from moorage.embedded.controllers.volume_binder import VolumeBinder
@@ -54,7 +66,9 @@ _WITHOUT_COLLECTION = tuple(verb for verb in VERBS if verb != "deletecollection"
 # Deployments and the like have a labelSelector object here, a ReplicationController plain labels.
 _SCALE = ScalePaths(selector=("spec", "selector"))
 _TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
+_CONNECTIONS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforward": "PodPortForwardOptions"}
 _POD_SUBRESOURCES = (
+    *(Subresource(name, ("create", "get"), kind, "", "v1") for name, kind in _CONNECTIONS.items()),
     Subresource("binding", ("create",), "Binding", "", "v1"),
     Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
     Subresource("log", ("get",)),
@@ -119,9 +133,15 @@ def _workload(
 
 _CORE = (
     _kind(r.CONFIG_MAPS, "cm", columns=cluster.CONFIG_MAPS, strategy=small_kinds.CONFIG_MAPS),
-    _kind(r.ENDPOINTS, "ep", columns=infrastructure.ENDPOINTS, deprecation=_ENDPOINTS_WARNING),
+    _kind(
+        r.ENDPOINTS,
+        "ep",
+        columns=infrastructure.ENDPOINTS,
+        strategy=network_kinds.ENDPOINTS,
+        deprecation=_ENDPOINTS_WARNING,
+    ),
     _kind(r.CORE_EVENTS, "ev", columns=cluster.EVENTS, storage=r.EVENTS, view=CORE_EVENTS_VIEW),
-    _kind(r.LIMIT_RANGES, "limits"),
+    _kind(r.LIMIT_RANGES, "limits", strategy=small_kinds.LIMIT_RANGES),
     _kind(
         r.NAMESPACES,
         "ns",
@@ -155,7 +175,7 @@ _CORE = (
         in_all=True,
         subresources=_POD_SUBRESOURCES,
     ),
-    _kind(r.POD_TEMPLATES, columns=pod_columns.POD_TEMPLATES),
+    _kind(r.POD_TEMPLATES, columns=pod_columns.POD_TEMPLATES, strategy=workloads.POD_TEMPLATES),
     _workload(
         r.REPLICATION_CONTROLLERS,
         "rc",
@@ -163,9 +183,21 @@ _CORE = (
         workloads.REPLICATION_CONTROLLERS,
         ReplicationControllers,
     ),
-    _kind(r.RESOURCE_QUOTAS, "quota", columns=cluster.RESOURCE_QUOTAS),
+    _kind(
+        r.RESOURCE_QUOTAS,
+        "quota",
+        columns=cluster.RESOURCE_QUOTAS,
+        strategy=small_kinds.RESOURCE_QUOTAS,
+        controllers=(ResourceQuotas,),
+    ),
     _kind(r.SECRETS, columns=cluster.SECRETS, strategy=small_kinds.SECRETS),
-    _kind(r.SERVICE_ACCOUNTS, "sa", columns=cluster.NAME_AND_AGE, subresources=(_TOKEN,)),
+    _kind(
+        r.SERVICE_ACCOUNTS,
+        "sa",
+        columns=cluster.NAME_AND_AGE,
+        strategy=access_kinds.SERVICE_ACCOUNTS,
+        subresources=(_TOKEN,),
+    ),
     _kind(
         r.SERVICES,
         "svc",
@@ -176,7 +208,9 @@ _CORE = (
     ),
 )
 _WORKLOADS = (
-    _kind(r.CONTROLLER_REVISIONS, columns=workload_columns.CONTROLLER_REVISIONS),
+    _kind(
+        r.CONTROLLER_REVISIONS, columns=workload_columns.CONTROLLER_REVISIONS, strategy=workloads.CONTROLLER_REVISIONS
+    ),
     _kind(
         r.DAEMON_SETS,
         "ds",
@@ -203,11 +237,14 @@ _OTHERS = (
         r.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", categories=("api-extensions",), admission=DefinitionAdmission()
     ),
     _kind(r.LEASES, columns=cluster.LEASES, strategy=small_kinds.LEASES),
-    _kind(r.ENDPOINT_SLICES, columns=infrastructure.ENDPOINT_SLICES),
+    _kind(r.ENDPOINT_SLICES, columns=infrastructure.ENDPOINT_SLICES, strategy=network_kinds.ENDPOINT_SLICES),
     _kind(r.EVENTS, "ev", columns=cluster.EVENTS, strategy=small_kinds.EVENTS),
-    _kind(r.INGRESS_CLASSES, columns=infrastructure.INGRESS_CLASSES),
-    _kind(r.INGRESSES, "ing", columns=infrastructure.INGRESSES),
-    _kind(r.NETWORK_POLICIES, "netpol", columns=infrastructure.NETWORK_POLICIES),
+    _kind(r.INGRESS_CLASSES, columns=infrastructure.INGRESS_CLASSES, strategy=network_kinds.INGRESS_CLASSES),
+    _kind(r.INGRESSES, "ing", columns=infrastructure.INGRESSES, strategy=network_kinds.INGRESSES),
+    _kind(
+        r.NETWORK_POLICIES, "netpol", columns=infrastructure.NETWORK_POLICIES, strategy=network_kinds.NETWORK_POLICIES
+    ),
+    _kind(r.RUNTIME_CLASSES, columns=infrastructure.RUNTIME_CLASSES, strategy=runtime_classes.RUNTIME_CLASSES),
     _kind(
         r.POD_DISRUPTION_BUDGETS,
         "pdb",
@@ -215,21 +252,21 @@ _OTHERS = (
         strategy=small_kinds.POD_DISRUPTION_BUDGETS,
         controllers=(DisruptionBudgets,),
     ),
-    _kind(r.CLUSTER_ROLE_BINDINGS, columns=cluster.ROLE_BINDINGS, strategy=small_kinds.ROLE_BINDINGS),
-    _kind(r.CLUSTER_ROLES, strategy=small_kinds.ROLES),
-    _kind(r.ROLE_BINDINGS, columns=cluster.ROLE_BINDINGS, strategy=small_kinds.ROLE_BINDINGS),
-    _kind(r.ROLES, strategy=small_kinds.ROLES),
+    _kind(r.CLUSTER_ROLE_BINDINGS, columns=cluster.ROLE_BINDINGS, strategy=access_kinds.ROLE_BINDINGS),
+    _kind(r.CLUSTER_ROLES, strategy=access_kinds.ROLES),
+    _kind(r.ROLE_BINDINGS, columns=cluster.ROLE_BINDINGS, strategy=access_kinds.ROLE_BINDINGS),
+    _kind(r.ROLES, strategy=access_kinds.ROLES),
     _kind(r.DEVICE_CLASSES, columns=cluster.NAME_AND_AGE),
-    _kind(r.RESOURCE_CLAIMS, columns=infrastructure.RESOURCE_CLAIMS),
-    _kind(r.RESOURCE_CLAIM_TEMPLATES, columns=cluster.NAME_AND_AGE),
+    _kind(r.RESOURCE_CLAIMS, columns=infrastructure.RESOURCE_CLAIMS, strategy=devices.RESOURCE_CLAIMS),
+    _kind(r.RESOURCE_CLAIM_TEMPLATES, columns=cluster.NAME_AND_AGE, strategy=devices.RESOURCE_CLAIM_TEMPLATES),
     _kind(r.RESOURCE_SLICES, columns=infrastructure.RESOURCE_SLICES),
     _kind(r.PRIORITY_CLASSES, "pc", columns=cluster.PRIORITY_CLASSES, strategy=small_kinds.PRIORITY_CLASSES),
     _kind(r.POD_GROUPS, columns=cluster.NAME_AND_AGE, strategy=KindStrategy(first_status={})),
-    _kind(r.CSI_DRIVERS, columns=infrastructure.CSI_DRIVERS),
+    _kind(r.CSI_DRIVERS, columns=infrastructure.CSI_DRIVERS, strategy=storage.CSI_DRIVERS),
     _kind(r.CSI_NODES, columns=infrastructure.CSI_NODES, strategy=storage.CSI_NODES),
-    _kind(r.CSI_STORAGE_CAPACITIES),
+    _kind(r.CSI_STORAGE_CAPACITIES, strategy=storage.CSI_STORAGE_CAPACITIES),
     _kind(r.STORAGE_CLASSES, "sc", columns=infrastructure.STORAGE_CLASSES, strategy=storage.STORAGE_CLASSES),
-    _kind(r.VOLUME_ATTACHMENTS, columns=infrastructure.VOLUME_ATTACHMENTS),
+    _kind(r.VOLUME_ATTACHMENTS, columns=infrastructure.VOLUME_ATTACHMENTS, strategy=storage.VOLUME_ATTACHMENTS),
 )
 
 BUILT_IN: tuple[BuiltInKind, ...] = (*_CORE, *_WORKLOADS, *_OTHERS)

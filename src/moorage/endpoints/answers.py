@@ -6,7 +6,7 @@ Times are seconds since the epoch. Amounts are integers: CPU in millicores, ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,17 @@ PLACES = ("active", "backoff", "unschedulable", "gated", "permit", "inflight")
 """Where a pending pod can be."""
 RESULTS = ("scheduled", "unschedulable", "error")
 """Results of an attempt."""
+CLOSING = frozenset({"NodeUnschedulable", "TaintToleration"})
+"""Plugins that reject cordoned and tainted nodes. Such a node rejects every pod without a toleration for it."""
+
+
+def reason_of(plugins: Collection[str]) -> str:
+    """Return the plugins by which pending pods are grouped, sorted and joined by commas.
+
+    Plugins that reject closed nodes count only if no other plugin holds the pod: they say something about these
+    nodes, and nothing about the pod.
+    """
+    return ",".join(sorted(set(plugins) - CLOSING or plugins))
 
 
 class ApiAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,6 +47,7 @@ class PendingPod(ApiAnswer, frozen=True, kw_only=True):
     profile: str
     place: str
     why: str
+    message: str = ""
     plugins: Sequence[str]
     since: float | None
     until: float | None = None
@@ -62,6 +74,7 @@ class QueueAnswer(ApiAnswer, frozen=True, kw_only=True):
     groups: Sequence[QueueGroup]
     pods: Sequence[PendingPod]
     after: str | None
+    connected: bool = True
 
 
 class NodeCounts(ApiAnswer, frozen=True, kw_only=True):
@@ -166,6 +179,8 @@ class RecordsAnswer(ApiAnswer, frozen=True, kw_only=True):
     """The answer of /records."""
 
     pod: str
+    exists: bool = True
+    node: str = ""
     waiting: PendingPod | None
     records: Sequence[AttemptDetails]
     before: int | None
@@ -189,6 +204,7 @@ class NodeSummary(ApiAnswer, frozen=True, kw_only=True):
     allocatable: Mapping[str, int]
     requested: Mapping[str, int]
     pod_count: int
+    deleting_since: float | None = None
 
 
 class NodesAnswer(ApiAnswer, frozen=True, kw_only=True):
@@ -209,11 +225,26 @@ class PodOnNode(ApiAnswer, frozen=True, kw_only=True):
     assumed: bool
     terminating: bool
     requests: Mapping[str, int]
+    phase: str = ""
+    created: float | None = None
+    owner: str = ""
+
+
+class ConditionOfNode(ApiAnswer, frozen=True, kw_only=True):
+    """A condition that the kubelet or a controller reports for a node."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: float | None
 
 
 class NodeAnswer(NodeSummary, frozen=True, kw_only=True):
     """The answer of /nodes/NAME."""
 
+    created: float | None = None
+    conditions: Sequence[ConditionOfNode] = ()
     pods: Sequence[PodOnNode]
     after: str | None
 
@@ -235,6 +266,7 @@ class SummaryAnswer(ApiAnswer, frozen=True, kw_only=True):
 
     version: str = ""
     leads: bool = True
+    connected: bool = True
     configuration_generation: int = 0
     profiles: Sequence[str] = ()
     nodes: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage import snapshots
+from moorage.api import json_text
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
@@ -27,6 +29,8 @@ SEND_SECONDS = 90.0
 ANSWER_LIMIT = 64 * 2**20
 SNAPSHOT_SECONDS, SNAPSHOT_LIMIT = 300.0, 2**30
 CONFIGZ = "/configz"
+EMULATED_VERSION = "emulatedVersion"
+"""The key of /configz that says which kube-scheduler the scheduler follows."""
 _SOURCE = "--server and --certificate-authority"
 A = TypeVar("A")
 
@@ -79,11 +83,16 @@ async def ask(given: Credentials, path: str, kind: type[A], query: msgspec.Struc
         await endpoints.close()
 
 
-async def configuration(given: Credentials) -> Configuration:
-    """Return the scheduler's configuration; its plugins must be installed here too."""
+async def configuration(given: Credentials, emulated_version: str = "") -> Configuration:
+    """Return the scheduler's configuration; its plugins must be installed here too.
+
+    It is read for the version that the scheduler emulates, unless another is named."""
     shown = await ask(given, CONFIGZ, dict[str, Any])
+    version = emulated_version or str(shown.get(EMULATED_VERSION, ""))
     try:
-        return configure(msgspec.json.encode(shown["componentconfig"]), source=f"{given.server}{CONFIGZ}")
+        return configure(
+            msgspec.json.encode(shown["componentconfig"]), source=f"{given.server}{CONFIGZ}", emulated_version=version
+        )
     except MoorageError as error:
         raise MoorageError(f"{error}; name the configuration with --config, and its plugins") from error
 
@@ -96,7 +105,7 @@ async def cluster(given: Credentials, resources: Iterable[Resource], annotations
         data = await endpoints.get(path, query, SNAPSHOT_LIMIT, SNAPSHOT_SECONDS)
     finally:
         await endpoints.close()
-    found = snapshots.read(data, f"{given.server}{path}", resources)
+    found = await asyncio.to_thread(snapshots.read, data, f"{given.server}{path}", resources)
     return replace(found, namespace=given.namespace or found.namespace)
 
 
@@ -137,8 +146,8 @@ class EndpointsClient:
 
     def _decode(self, path: str, kind: type[A], body: bytes) -> A:
         try:
-            return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return json_text.load(body, "the answer", kind, max_bytes=ANSWER_LIMIT)
+        except json_text.JsonError as error:
             raise MoorageError(f"The server at {self.server} is not a Moorage scheduler: {path}: {error}") from error
 
     async def close(self) -> None:

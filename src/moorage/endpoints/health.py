@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from moorage.endpoints.debugging import Debugging, debugging_routes
 from moorage.endpoints.loop_bridge import NotNow
 from moorage.endpoints.v1.configuration import ConfigurationView
 from moorage.endpoints.v1.routes import as_json, later, routes
@@ -125,6 +126,8 @@ class ProcessView:
     status: Callable[[], Mapping[str, str]]
     views: SchedulerViews
     configuration: ConfigurationView
+    debugging: Debugging | None = None
+    """None without `enableProfiling`."""
 
 
 def application(process: ProcessView) -> Starlette:
@@ -151,7 +154,7 @@ def application(process: ProcessView) -> Starlette:
     async def statusz(request: Request) -> Response:
         return _text_page("statusz", "State of this process.", process.status(), ": ")
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", _index),
             *health_routes(process.health),
@@ -160,8 +163,11 @@ def application(process: ProcessView) -> Starlette:
             Route("/metrics/slis", slis),
             *(Route(f"/{serve.__name__}", serve) for serve in (configz, flagz, statusz)),
             *routes(process.views, process.configuration),
+            *(debugging_routes(process.debugging) if process.debugging is not None else ()),
         ]
     )
+    app.router.redirect_slashes = False  # a redirect would name the Host of the request
+    return app
 
 
 def health_routes(health: Health) -> list[Route]:

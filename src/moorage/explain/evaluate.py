@@ -20,12 +20,14 @@ import numpy as np
 from moorage.api import decoding
 from moorage.api import resources as kinds
 from moorage.api.errors import MoorageError
+from moorage.api.failures import failure_text, is_interruption
 from moorage.api.pod import Pod
+from moorage.api.pod_defaults import with_decoding_defaults
 from moorage.api.resources import Resource
+from moorage.api.versions import Behaviour
 from moorage.app.configuration import Configuration, configure
 from moorage.app.offline import question_engine
 from moorage.config import PluginConfig
-from moorage.config.gates import DEFAULT_GATES
 from moorage.config.plugin_args import ArgsReader
 from moorage.config.types import API_VERSION, KIND
 from moorage.explain.judging import Judge
@@ -64,11 +66,17 @@ class Evaluator:
         try:
             read = self._read(case.get("input", {key: case[key] for key in case if key != "id"}))
             return {"id": name, "plugins": read.by_plugin(), **read.whole_profile()}
+        except BadArgs as error:
+            # No profile can be built, neither of all plugins (`*`) nor of these alone.
+            refused = {plugin: {"error": str(error)} for plugin in ("*", *error.plugins)}
+            return {"id": name, "plugins": refused, "error": str(error)}
         except (MoorageError, BadCase) as error:
             return {"id": name, "error": str(error)}
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             # One case must not end the others, whatever is in it.
-            return {"id": name, "error": f"{type(error).__name__}: {error}"}
+            return {"id": name, "error": f"{failure_text(error)}"}
 
     def _read(self, data: Mapping[str, Any]) -> EvaluatedCase:
         """Load a live cluster once, and again only if other arguments build other plugins."""
@@ -77,12 +85,20 @@ class Evaluator:
         _check_form(data, ())
         if self._last is None or self._last.args != (data.get("args") or {}):
             self._last = EvaluatedCase(data, self._configured, self._live)
-        self._last.pod = _read(kinds.PODS, data["pod"])
+        self._last.pod = _read(kinds.PODS, data["pod"], self._last.behaviour)
         return self._last
 
 
 class BadCase(ValueError):
     """A case with a wrong form."""
+
+
+class BadArgs(BadCase):
+    """Arguments of a plugin that it refuses."""
+
+    def __init__(self, plugins: Collection[str], message: str) -> None:
+        super().__init__(message)
+        self.plugins = plugins
 
 
 class EvaluatedCase:
@@ -99,8 +115,9 @@ class EvaluatedCase:
         """`custom` holds further objects by plural name, of kinds that plugins of the configuration need."""
         _check_form(data)
         self.args = data.get("args") or {}
-        self.pod = _read(kinds.PODS, data["pod"])
         configured = with_args(configured or default_configuration(), self.args)
+        self.behaviour = configured.behaviour
+        self.pod = _read(kinds.PODS, data["pod"], self.behaviour)
         objects = (*(live.changes() if live is not None else ()), *case_objects(configured, data, custom))
         self.engine = question_engine(configured, objects, clock=clock)
         self.profile = next(iter(self.engine.profiles.values()))
@@ -164,14 +181,17 @@ class EvaluatedCase:
         info = QueuedPod(self.pod, 0.0, signature=self.signature(self.pod))
         attempt = Attempt(info, self.profile, self.nodes)
         status = asyncio.run((chooser or NodeChooser()).choose(attempt)) if len(self.nodes) else NO_FIT
-        if status.code is Code.ERROR:
+        failed = status.code is Code.ERROR
+        if failed and not attempt.feasible:
             return {"error": status.message}
         feasible = attempt.every.dense(attempt.ok)
         answer: dict[str, Any] = {"feasible": sorted(feasible.names), "total": {}}
+        if failed:  # scoring failed: the nodes are feasible, and the attempt ends without one
+            return answer | {"error": status.message}
         if len(feasible):
             board, status = questions.score_feasible(attempt)
-            if board is None:
-                raise ValueError(status.message)
+            if board is None:  # the nodes are feasible, but the attempt fails
+                return answer | {"error": status.message}
             answer["total"] = _by_name(feasible, board.totals)
         elif self.pod.priority > 0:
             answer["preemption"] = self._preempt(attempt)
@@ -194,7 +214,7 @@ class EvaluatedCase:
     def _preempt(self, attempt: Attempt, name: Callable[[Pod], str] = attrgetter("name")) -> dict[str, Any]:
         result, status = asyncio.run(self._judge.preempt(attempt))
         answer = {"code": status.code.label, "node": "", "victims": []}
-        if status.reasons:
+        if status.reasons and not status.is_success:
             answer["reasons"] = list(status.reasons)
         if result is not None:
             answer |= {"node": result.nominated_node or "", "victims": sorted(map(name, result.victims))}
@@ -210,7 +230,7 @@ def case_objects(
         lists[resource] = lists.get(resource) or (custom or {}).get(resource.plural)
     for resource, objects in lists.items():
         for raw in objects or ():
-            yield Change(resource, None, _read(resource, raw), initial=True)
+            yield Change(resource, None, _read(resource, raw, configured.behaviour), initial=True)
 
 
 def _check_form(data: Any, lists: Collection[str] = tuple(KEYS)) -> None:
@@ -243,19 +263,20 @@ def _by_name(nodes: Nodes, scores: Any) -> dict[str, int]:
     return dict(zip(nodes.names, scores[nodes.rows].tolist(), strict=True))
 
 
-def _read(resource: Resource, raw: Any) -> Any:
+def _read(resource: Resource, raw: Any, behaviour: Behaviour) -> Any:
     obj = decoding.convert(resource, raw)
     decoding.validate(obj)
-    return obj
+    return with_decoding_defaults(obj, behaviour) if isinstance(obj, Pod) else obj
 
 
-@functools.lru_cache(maxsize=1)
-def default_configuration() -> Configuration:
+@functools.lru_cache(maxsize=8)
+def default_configuration(emulated_version: str = "") -> Configuration:
     """Return the default profile without the plugins that say nothing about nodes."""
     disabled = [{"name": name} for name in NOT_JUDGED]
     header = {"apiVersion": API_VERSION, "kind": KIND}
     profiles = [{"plugins": {"multiPoint": {"disabled": disabled}}}]
-    return configure(json.dumps({**header, "profiles": profiles}), discover=False)
+    text = json.dumps({**header, "profiles": profiles})
+    return configure(text, discover=False, emulated_version=emulated_version)
 
 
 def with_args(configured: Configuration, given: Mapping[str, Any]) -> Configuration:
@@ -268,11 +289,14 @@ def with_args(configured: Configuration, given: Mapping[str, Any]) -> Configurat
             f"input.args.{unknown[0]}: profile {profile.scheduler_name!r} has no plugin of this name; "
             f"it has {', '.join(sorted(known))}"
         )
-    reader = ArgsReader(API_VERSION.rpartition("/")[2], configured.registry.args_types(), DEFAULT_GATES)
-    args = dict(profile.plugin_args)
+    reader = ArgsReader(API_VERSION.rpartition("/")[2], configured.registry.args_types(), configured.gates)
+    args, refused = dict(profile.plugin_args), []
     for name, written in given.items():
+        known_problems = len(reader.problems)
         args[name] = reader.read_one(PluginConfig(name=name, args=written), f"input.args.{name}")
+        if len(reader.problems) > known_problems:
+            refused.append(name)
     if reader.problems:
-        raise BadCase("; ".join(map(str, reader.problems)))
+        raise BadArgs(refused, "; ".join(map(str, reader.problems)))
     changed = msgspec.structs.replace(profile, plugin_args=args)
     return dataclasses.replace(configured, profiles=(changed, *configured.profiles[1:]))

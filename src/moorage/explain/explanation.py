@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,38 +12,23 @@ import numpy as np
 
 from moorage.api import decoding
 from moorage.api.pod import Pod
-from moorage.api.quantity import format_number
-from moorage.api.resources import PODS
+from moorage.api.resources import NODES, PODS
+from moorage.explain.facts import all_facts
 from moorage.explain.judging import Judge, Judgement, unassigned
-from moorage.explain.remedies import SHOWN, Remedy, changed, find_remedies
+from moorage.explain.other_remedies import state_remedies
+from moorage.explain.refusals import RefusalGroup, detail_text, refusal_groups
+from moorage.explain.remedies import SHOWN, find_remedies
+from moorage.explain.standing import PodStanding, Surroundings, pods_on, standing
+from moorage.explain.trying import Remedy, changed, leaving_nodes, outcome
 from moorage.framework.nodes import IntArray, NodeView
-from moorage.framework.optional import Detail, Figure
-from moorage.framework.status import SUCCESS, PostFilterResult
+from moorage.framework.optional import Detail
+from moorage.framework.status import PostFilterResult
 from moorage.runtime.attempt import Attempt
-from moorage.runtime.questions import PluginVerdict
-from moorage.runtime.record import NodeScore
 from moorage.runtime.score_board import ScoreBoard
+from moorage.runtime.top_scores import NodeScore
 
 MAX_BEST = 5
 """Number of nodes whose scores are shown, and of candidates for preemption."""
-MAX_EXAMPLES = 5
-"""Number of nodes that are named for a group."""
-
-
-class RefusalGroup(msgspec.Struct, frozen=True, rename={"only": "onlyReason", "names": "examples"}):
-    """The nodes that one plugin refuses for one reason."""
-
-    plugin: str
-    reasons: tuple[str, ...]
-    codes: Mapping[str, int]
-    """Code → number of nodes. Preemption may help on some of them and not on others."""
-    nodes: int
-    only: int
-    """Number of nodes that no other plugin refuses."""
-    names: tuple[str, ...]
-    """Names of the first of them."""
-    details: tuple[str, ...] = ()
-    """The figures behind the reason, over all these nodes."""
 
 
 class PlacementReason(
@@ -86,6 +72,10 @@ class Explanation:
     feasible: int
     message: str
     """The text of the FailedScheduling event; empty if a node is feasible."""
+    standing: PodStanding
+    """The state of the pod, which comes first."""
+    facts: tuple[str, ...] = ()
+    """What decides about the pod, as sentences."""
     held_back: tuple[str, ...] = ()
     """Why PreEnqueue keeps the pod out of the queue."""
     groups: list[RefusalGroup] = field(default_factory=list)
@@ -102,6 +92,9 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         return {
             "pod": self.pod.key,
+            "state": self.standing.state,
+            "headline": self.standing.headline,
+            "facts": list(self.facts),
             "profile": self.profile,
             "assignedTo": self.pod.spec.node_name,
             "nodes": {"total": self.total, "feasible": self.feasible},
@@ -114,27 +107,47 @@ class Explanation:
                 "victims": list(self.candidates[0].victims) if self.candidates else [],
                 "candidates": _plain(self.candidates),
             },
-            "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
+            "remedies": [remedy_dict(remedy) for remedy in self.remedies],
             "byNode": self.nodes,
             **({} if self.table is None else {"table": self.table}),
         }
 
 
 async def explain(
-    judge: Judge, pod: Pod, *, nodes: Sequence[str] = (), remedies: int = SHOWN, table: bool = False
+    judge: Judge,
+    pod: Pod,
+    *,
+    nodes: Sequence[str] = (),
+    remedies: int = SHOWN,
+    table: bool = False,
+    signs: str = "",
+    any_scheduler: bool = False,
 ) -> Explanation:
     """Explain why the pod is pending, or why it is on its node.
 
     `nodes` are explained one by one as well. `table` adds what every plugin says about every node. A pod that
-    has a node is explained as if it were created now, with itself removed from the node."""
+    has a node is explained as if it were created now, with itself removed from the node. `signs` is what shows that
+    another scheduler runs, for a pod that waits for one; with `any_scheduler` the name in the pod does not count."""
     assigned = pod.spec.node_name
+    around = _around(judge, pod)
     gone = ((PODS, pod, None),) if assigned else ()
     with changed(judge, gone):
         judgement = await judge.ask(unassigned(pod) if assigned else pod)
-        found = Explanation(pod, judge.profile.name, len(judgement.nodes), judgement.feasible, judgement.message)
+        state = standing(
+            pod,
+            dataclasses.replace(
+                around,
+                feasible=judgement.feasible,
+                total=len(judgement.nodes),
+                schedulers=() if any_scheduler else tuple(judge.engine.profiles),
+                held_back=() if judgement.held_back is None else judgement.held_back.reasons,
+                signs=signs,
+            ),
+        )
+        found = Explanation(pod, judge.profile.name, len(judgement.nodes), judgement.feasible, judgement.message, state)
         if judgement.held_back is not None:
             found.held_back = judgement.held_back.reasons
-        found.groups = _groups(judgement)
+        found.groups = refusal_groups(judgement)
         found.placement = _placement(judge, judgement, assigned)
         if judgement.preemption is not None:
             found.nominated = judgement.preemption.nominated_node or ""
@@ -144,9 +157,23 @@ async def explain(
             found.nodes = {view.name: _refusals_on(judgement, view) for view in views}
         if table:
             found.table = _node_table(judgement, judge.scores(judgement.attempt))
+        leaving = leaving_nodes(judge)
+        found.facts = state.facts if assigned else await all_facts(judge, judgement, state, leaving)
         if remedies:
-            found.remedies = await find_remedies(judge, judgement, remedies)
+            feasible, best = outcome(judge, judgement.attempt, leaving)
+            ends = [*state_remedies(pod, state.state, feasible, best)]
+            # A nominated pod waits for victims to leave; a change would only start over.
+            tried = [] if state.state == "nominated" else await find_remedies(judge, judgement, remedies)
+            found.remedies = [*ends, *tried][:remedies]
     return found
+
+
+def _around(judge: Judge, pod: Pod) -> Surroundings:
+    """Return the node of the pod and the pods there, before the pod is taken out of the cluster."""
+    name = pod.spec.node_name or pod.nominated_node_name
+    stores = judge.engine.stores
+    node = stores.lister(NODES).get(name) if name else None
+    return Surroundings(0, 0, (), node, pods_on(stores.lister(PODS).list(), pod.nominated_node_name))
 
 
 def _candidates(preemption: PostFilterResult) -> list[VictimsOnNode]:
@@ -172,93 +199,6 @@ def _candidates(preemption: PostFilterResult) -> list[VictimsOnNode]:
 def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> VictimsOnNode:
     top = max(pod.priority for pod in gone)
     return VictimsOnNode(node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top)
-
-
-def _groups(judgement: Judgement) -> list[RefusalGroup]:
-    """RefusalGroup the refusals by plugin and reason, the largest group first."""
-    per_row = judgement.refusals_per_row()
-    groups = []
-    for verdict in judgement.verdicts:
-        by_reasons: dict[tuple[str, ...], list[int]] = {}
-        for number, status in enumerate(verdict.statuses.verdicts):
-            if number and verdict.statuses.counts[number]:
-                by_reasons.setdefault(status.reasons, []).append(number)
-        groups += [_group(judgement, verdict, numbers, per_row) for numbers in by_reasons.values()]
-        if verdict.error:
-            groups.append(RefusalGroup(verdict.plugin.name, (verdict.error,), {"Error": 0}, 0, 0, ()))
-    return sorted(groups, key=lambda group: -group.nodes)
-
-
-def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray) -> RefusalGroup:
-    """RefusalGroup the refusals with these numbers, which differ in their code alone."""
-    statuses = verdict.statuses
-    hit = judgement.nodes.where(np.isin(judgement.nodes.take(statuses.ids), numbers))
-    views = list(hit) if verdict.for_all is SUCCESS else list(hit)[:1]
-    return RefusalGroup(
-        verdict.plugin.name,
-        statuses.verdicts[numbers[0]].reasons,
-        {statuses.verdicts[number].code.label: statuses.counts[number] for number in numbers},
-        len(hit),
-        int(np.count_nonzero(per_row[hit.rows] == 1)),
-        tuple(hit.names[:MAX_EXAMPLES]),
-        tuple(summary([judgement.details(verdict, view) for view in views])),
-    )
-
-
-def summary(per_node: Sequence[Sequence[Detail]]) -> list[str]:
-    """Merge the details of many nodes into a line for each subject, the most common first.
-
-    A line has the number of nodes and the range of what is missing there."""
-    by_subject: dict[str, list[Detail]] = {}
-    for details in per_node:
-        for detail in details:
-            by_subject.setdefault(detail.subject, []).append(detail)
-    ordered = sorted(by_subject.items(), key=lambda item: -len(item[1]))
-    if len(per_node) == 1:
-        return [detail_text(same[0]) for _, same in ordered]
-    return [_range_text(subject, same) for subject, same in ordered]
-
-
-def _range_text(subject: str, same: Sequence[Detail]) -> str:
-    nodes = f"{len(same)} node" if len(same) == 1 else f"{len(same)} nodes"
-    missing = [detail.missing for detail in same if detail.missing is not None]
-    if not missing:
-        return f"{subject} ({nodes})"
-    least, most = (_figure(number, same[0].unit) for number in (min(missing), max(missing)))
-    amount = least if least == most else f"{least} to {most}"
-    return f"{subject}: {amount} {'over' if _is_limit(same[0]) else 'short'} on {nodes}"
-
-
-def detail_text(detail: Detail) -> str:
-    """Render one detail on one node: `cpu: 2 requested, 500m free (1500m short)`."""
-    asked, there = _figure(detail.asked, detail.unit), _figure(detail.there, detail.unit)
-    pods = ", ".join(detail.pods)
-    missing = "" if detail.missing is None else _figure(detail.missing, detail.unit)
-    if _is_limit(detail):
-        said = f"{there} conflicting" if detail.asked == 0 else f"limit {asked}, actual {there} ({missing} over)"
-    elif isinstance(detail.asked, int) and isinstance(detail.there, int):
-        # A resource is named by one word or has a unit; other figures count pods or other objects.
-        is_resource = detail.unit or " " not in detail.subject
-        words = ("requested", "free") if is_resource else ("required", "available")
-        said = f"{asked} {words[0]}, {there} {words[1]} ({missing} short)"
-    else:
-        found = there if " " in there or not there else f"found {there}"
-        said = ", ".join(part for part in (asked and f"{asked} requested", found) if part)
-    if not said:
-        return f"{detail.subject}: in use by {pods}" if pods else detail.subject
-    return f"{detail.subject}: {said} ({pods})" if pods else f"{detail.subject}: {said}"
-
-
-def _is_limit(detail: Detail) -> bool:
-    """Whether `asked` is a limit that is exceeded, and not an amount that the node lacks."""
-    asked, there, missing = detail.asked, detail.there, detail.missing
-    if not isinstance(asked, int) or not isinstance(there, int) or missing is None:
-        return False
-    return missing != asked - there
-
-
-def _figure(number: Figure, unit: str = "") -> str:
-    return format_number(number, unit) if isinstance(number, int) else number or ""
 
 
 def _node_table(judgement: Judgement, board: ScoreBoard | None) -> dict[str, Any]:
@@ -339,7 +279,7 @@ def _plain(value: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def _remedy_dict(remedy: Remedy) -> dict[str, Any]:
+def remedy_dict(remedy: Remedy) -> dict[str, Any]:
     changes = [
         {
             "kind": resource.kind,
@@ -350,4 +290,11 @@ def _remedy_dict(remedy: Remedy) -> dict[str, Any]:
         for resource, old, new in remedy.changes
     ]
     pod = None if remedy.pod is None else decoding.to_builtins(remedy.pod)
-    return {"text": remedy.text, "nodes": remedy.nodes, "node": remedy.node, "pod": pod, "changes": changes}
+    return {
+        "text": remedy.text,
+        "nodes": remedy.nodes,
+        "node": remedy.node,
+        "command": remedy.command,
+        "pod": pod,
+        "changes": changes,
+    }

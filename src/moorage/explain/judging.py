@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from msgspec.structs import replace
 
 from moorage.api.errors import MoorageError
+from moorage.api.failures import failure_text, is_interruption
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.app.offline import AnyEngine, QuestionEngine, load
@@ -21,8 +23,9 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import IntArray, Nodes, NodeView
 from moorage.framework.optional import Detail, ExplainingPlugin
-from moorage.framework.ports import Change
+from moorage.framework.ports import Change, ExtenderError
 from moorage.framework.status import Code, PostFilterResult, Status
+from moorage.framework.statuses import NodeStatuses
 from moorage.runtime import questions
 from moorage.runtime.attempt import Attempt
 from moorage.runtime.pre_filtering import run_post_filter
@@ -30,8 +33,13 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.questions import PluginVerdict
 from moorage.runtime.score_board import ScoreBoard
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser
+from moorage.scheduler.extending import refusals_of
 from moorage.scheduler.failing import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
+
+MAX_DETAILS = 64
+"""Details of one refusal that are considered: a tenant may write thousands of labels into a selector, and there are
+thousands of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,11 @@ class Judgement:
         if not isinstance(verdict.plugin, ExplainingPlugin):
             return ()
         try:
-            return tuple(verdict.plugin.explain(self.attempt.state, self.pod, node))
-        except Exception as error:
-            return (Detail(f"no details: {type(error).__name__}: {error}"),)
+            return tuple(islice(verdict.plugin.explain(self.attempt.state, self.pod, node), MAX_DETAILS))
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            return (Detail(f"no details: {failure_text(error)}"),)
 
 
 class Judge:
@@ -121,7 +131,7 @@ class Judge:
         if status is EMPTY_CLUSTER or status.code is Code.ERROR:
             return Judgement(attempt, status, status.message, held_back, ())
         state = CycleState()
-        each = questions.ask_each(self.profile, state, pod, self.nodes)
+        each = [*questions.ask_each(self.profile, state, pod, self.nodes), *await self._extender_verdicts(pod)]
         verdicts = tuple(verdict for verdict in each if verdict.refuses)
         if attempt.feasible:
             return Judgement(attempt, status, "", held_back, verdicts)
@@ -132,9 +142,23 @@ class Judge:
             len(attempt.nodes),
             pre_filter=attempt.pre_filter_message,
             reasons=attempt.statuses.histogram(),
-            post_filter="" if after.is_success else after.message,
+            post_filter=after.message,
         )
         return Judgement(attempt, status, message, held_back, verdicts, result)
+
+    async def _extender_verdicts(self, pod: Pod) -> list[PluginVerdict]:
+        """Ask every filtering extender about all nodes, as the plugins are."""
+        found = []
+        for extender in self.engine.services.extenders:
+            if extender.filters and extender.is_interested(pod):
+                statuses, error = NodeStatuses(self.nodes), ""
+                try:
+                    for status, rows in refusals_of(self.nodes, await extender.filter(pod, self.nodes)):
+                        statuses.set_rows(np.array(rows), status)
+                except ExtenderError as problem:
+                    error = str(problem)
+                found.append(PluginVerdict(extender, statuses, error=error))
+        return found
 
     async def preempt(self, attempt: Attempt) -> tuple[PostFilterResult | None, Status]:
         """Return what PostFilter would do. No victim is deleted and no nomination changes.

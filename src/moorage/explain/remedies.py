@@ -7,23 +7,21 @@ they are taken back. Only proposals that work are shown."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from moorage.api.meta import Object
-from moorage.api.node import HOSTNAME, Node
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
-from moorage.api.resources import NODES, Resource, Unstructured
+from moorage.api.resources import Resource, Unstructured
+from moorage.explain.commands import change_command, pod_yaml
 from moorage.explain.judging import Judge, Judgement
+from moorage.explain.other_remedies import other_remedies
+from moorage.explain.trying import Remedy, changed, deleted_pods, leaving_nodes, outcome, violation_text
 from moorage.framework.nodes import IntArray, NodeView
-from moorage.framework.optional import ExplainingPlugin, ObjectChange, Proposal
-from moorage.framework.ports import Change
+from moorage.framework.optional import ExplainingPlugin, Proposal
 from moorage.runtime.calling import failed
 from moorage.runtime.questions import PluginVerdict
 
@@ -34,27 +32,8 @@ MAX_PROPOSALS = 8
 _NODES_PER_GROUP = 12
 """Nodes that are refused for the same reasons, the nearest to fitting, for which proposals are made."""
 _GROUPS = 24
-_SHAPES = 6
-_PRIORITIES = 5
-_NEW = "one-more-node"
 _POINT = "Remedies"
 """How logs and metrics name a call of `remedies`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A change after which the pod can be scheduled."""
-
-    text: str
-    nodes: int
-    """How many nodes would be feasible; 0 if pods have to be preempted first."""
-    node: str
-    """The node that the pod would get."""
-    pod: Pod | None = None
-    """The changed pod; None if it stays as it is."""
-    changes: tuple[ObjectChange, ...] = ()
-    """What would be different in the cluster."""
-    cost: int = 0
 
 
 class Offer(NamedTuple):
@@ -72,20 +51,20 @@ async def find_remedies(judge: Judge, judgement: Judgement, shown: int = SHOWN) 
     """Return the remedies that work, the mildest first; none for a pod that has a feasible node."""
     if judgement.feasible or not judgement.verdicts:
         return []
-    asking = _Asking(judgement)
+    asking, leaving = _Asking(judgement), leaving_nodes(judge)
     found: list[Remedy] = []
     enough: list[set[str]] = []
     for offers in _combinations(judgement, asking)[:MAX_TRIED]:
         keys = {offer.proposal.key for offer in offers}
         if any(less <= keys for less in enough):
             continue  # a part of it is enough
-        remedy = await _try(judge, asking, offers)
+        remedy = await _try(judge, asking, offers, leaving)
         if remedy is not None:
             found.append(remedy)
             enough.append(keys)
         if len(found) >= shown:
             break
-    found += [remedy async for remedy in _others(judge, judgement)]
+    found += [remedy async for remedy in other_remedies(judge, judgement, leaving)]
     return sorted(found, key=lambda each: each.cost)[:shown]
 
 
@@ -111,11 +90,11 @@ class _Asking:
             for offer in found:
                 check(offer.proposal)
             return found
-        except Exception as error:
+        except BaseException as error:
             self.skip(plugin, error, node.name)
             return []
 
-    def skip(self, plugin: ExplainingPlugin, error: Exception, node: str = "") -> None:
+    def skip(self, plugin: ExplainingPlugin, error: BaseException, node: str = "") -> None:
         """Name a broken plugin in the log, and do not ask it again."""
         self.broken.add(plugin.name)
         failed(plugin, _POINT, self.pod, error, node)
@@ -129,17 +108,27 @@ class _Asking:
             if proposal.relax is not None:
                 try:
                     pod = _checked_pod(proposal.relax(pod))
-                except Exception as error:
+                except BaseException as error:
                     self.skip(plugin, error)
                     return None
         return pod
+
+
+_FIELDS: tuple[tuple[str, Any], ...] = (
+    ("key", str),
+    ("text", str),
+    ("cost", int),
+    ("size", int | float),
+    ("changes", tuple),
+    ("command", str),
+)
 
 
 def check(proposal: object) -> None:
     """Raise a TypeError for something that is not a usable proposal."""
     if not isinstance(proposal, Proposal):
         raise TypeError(f"remedies() must yield Proposal, got {proposal!r}")
-    for name, kind in (("key", str), ("text", str), ("cost", int), ("size", int | float), ("changes", tuple)):
+    for name, kind in _FIELDS:
         if not isinstance(getattr(proposal, name), kind):
             raise TypeError(f"the {name} of a Proposal is wrong: {getattr(proposal, name)!r}")
     if proposal.relax is None and not proposal.changes:
@@ -196,8 +185,9 @@ def _near_nodes(judgement: Judgement) -> Iterator[NodeView]:
     kinds, inverse = np.unique(ids, axis=0, return_inverse=True)
     lacking = _lacking(judgement)
     order = sorted(range(len(kinds)), key=lambda kind: int(np.count_nonzero(kinds[kind])))
+    staying = np.array([view.node.metadata.deletion_timestamp is None for view in nodes], dtype=np.bool_)
     for kind in order[:_GROUPS]:
-        mine = np.flatnonzero(inverse.ravel() == kind)
+        mine = np.flatnonzero((inverse.ravel() == kind) & staying)
         nearest = mine[np.argsort(lacking[mine], kind="stable")[:_NODES_PER_GROUP]]
         yield from nodes.where(np.isin(np.arange(len(rows)), nearest))
 
@@ -213,83 +203,33 @@ def _lacking(judgement: Judgement) -> np.ndarray[tuple[int], np.dtype[np.float64
     return most
 
 
-async def _try(judge: Judge, asking: _Asking, offers: Offers) -> Remedy | None:
+async def _try(judge: Judge, asking: _Asking, offers: Offers, leaving: Collection[str]) -> Remedy | None:
     relaxed = asking.relaxed(offers)
     if relaxed is None:
         return None
     changes = tuple(change for offer in offers for change in offer.proposal.changes)
     with changed(judge, changes):
-        attempt = await judge.find(relaxed)
-    if not attempt.feasible:
+        feasible, node = outcome(judge, await judge.find(relaxed), leaving)
+    if not feasible:
         return None
     kept = None if relaxed is asking.pod else relaxed
     text = sentence(", and ".join(offer.proposal.text for offer in offers))
-    return Remedy(text, attempt.feasible, attempt.node, kept, changes, _cost(offers))
+    text += violation_text(judge, deleted_pods(changes))
+    return Remedy(text, feasible, node, kept, changes, _cost(offers), _command(offers, asking.pod, relaxed))
+
+
+def _command(offers: Offers, pod: Pod, relaxed: Pod) -> str:
+    """Return what to copy: the commands of the plugins, or patches for what they change, and the changes of the pod."""
+    lines = []
+    for _, proposal in offers:
+        if proposal.command:
+            lines.append(proposal.command)
+        else:
+            lines += [change_command(change) for change in proposal.changes]
+    lines.append(pod_yaml(pod, relaxed))
+    return "\n".join(filter(None, lines))
 
 
 def sentence(text: str) -> str:
     """Return the text with a capital letter in front."""
     return text[:1].upper() + text[1:]
-
-
-@contextmanager
-def changed(judge: Judge, changes: Sequence[ObjectChange]) -> Iterator[None]:
-    """Change objects in the engine's cluster while the block runs."""
-    for resource, old, new in changes:
-        judge.engine.inbox.post(Change(resource, old, new))
-    judge.engine.drain()
-    try:
-        yield
-    finally:
-        for resource, old, new in reversed(changes):
-            judge.engine.inbox.post(Change(resource, new, old))
-        judge.engine.drain()
-
-
-async def _others(judge: Judge, judgement: Judgement) -> AsyncIterator[Remedy]:
-    """Try remedies that concern no certain node: one more node, a higher priority."""
-    for node in _shapes(judgement):
-        new: ObjectChange = (NODES, None, node_like(node, _NEW))
-        with changed(judge, (new,)):
-            attempt = await judge.find(judgement.pod)
-        if attempt.feasible:
-            text = f"Add one more node like {node.name}"
-            yield Remedy(text, attempt.feasible, _NEW, changes=(new,), cost=8)
-            break
-    if judgement.preemption is not None and judgement.preemption.nominated_node:
-        return
-    for priority in _priorities(judgement):
-        pod = replace(judgement.pod, spec=replace(judgement.pod.spec, priority=priority))
-        attempt = await judge.find(pod)
-        result, _ = await judge.preempt(attempt)
-        if result is not None and result.nominated_node:
-            victims = ", ".join(victim.key for victim in result.victims[:3])
-            more = f" and {len(result.victims) - 3} more" if len(result.victims) > 3 else ""
-            text = f"Raise the priority to {priority}, which would preempt {victims}{more}"
-            yield Remedy(text, 0, result.nominated_node, pod, cost=9)
-            break
-
-
-def _shapes(judgement: Judgement) -> list[Node]:
-    """Return one node of each shape, the most common shapes first."""
-    groups: dict[tuple[object, ...], list[Node]] = {}
-    for view in judgement.nodes:
-        shape = (tuple(sorted(view.allocatable.items())), view.taints)
-        groups.setdefault(shape, []).append(view.node)
-    return [mine[0] for mine in sorted(groups.values(), key=len, reverse=True)[:_SHAPES]]
-
-
-def node_like(node: Node, name: str) -> Node:
-    """Return a copy of the node under another name, not cordoned."""
-    labels = {**node.labels, HOSTNAME: name} if HOSTNAME in node.labels else node.labels
-    meta = replace(node.metadata, name=name, uid=f"copy/{name}", labels=labels)
-    return replace(node, metadata=meta, spec=replace(node.spec, unschedulable=False))
-
-
-def _priorities(judgement: Judgement) -> list[int]:
-    """Return priorities just above those of running pods, the lowest first."""
-    own = judgement.pod.priority
-    if judgement.pod.spec.preemption_policy == "Never":
-        return []
-    seen = {pod.priority + 1 for view in judgement.nodes for pod in view.pods if pod.priority >= own}
-    return sorted(seen)[:_PRIORITIES]

@@ -16,13 +16,15 @@ from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
-from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, by_kind
+from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, AnyObject, by_kind
+from moorage.api.selectors import compile_label_selector
 from moorage.app.configuration import Configuration
 from moorage.app.offline import AnyEngine, NoEvents
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge, find_pod, unassigned
-from moorage.explain.remedies import changed, node_like
-from moorage.framework.ports import Served
+from moorage.explain.other_remedies import node_like
+from moorage.explain.trying import changed
+from moorage.framework.ports import Extender, Served
 from moorage.sim.cluster import SimulatedCluster
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.objects import typed
@@ -52,6 +54,8 @@ class WhatIfOutcome:
     """Pod → the nodes before and after, of pods that a drain moves."""
     lost: tuple[str, ...] = ()
     """Pods of a drained node that no controller recreates."""
+    blocked: dict[str, str] = field(default_factory=dict)
+    """Pod → why it stays on a drained node."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,18 +64,22 @@ class WhatIfOutcome:
             "preempted": list(self.preempted),
             "moved": {pod: {"from": old, "to": new} for pod, (old, new) in self.moved.items()},
             "lost": list(self.lost),
+            "blocked": self.blocked,
         }
 
 
 class ClusterCopy:
     """A copy of a cluster on which the scheduler runs. A context manager: change it, then `settle`."""
 
-    def __init__(self, cluster: ClusterObjects, configured: Configuration, seed: int = 0) -> None:
+    def __init__(
+        self, cluster: ClusterObjects, configured: Configuration, seed: int = 0, extenders: Sequence[Extender] = ()
+    ) -> None:
         self.namespace = cluster.namespace
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)
         self._world = SimulatedCluster(VirtualClock(self._loop))
-        self.engine = simulated_engine(configured.looking_at_all_nodes(), self._world, seed, NoEvents())
+        own = configured.looking_at_all_nodes()
+        self.engine = simulated_engine(own, self._world, seed, NoEvents(), extenders=extenders)
         for resource in (*cluster.unserved, *cluster.unread):
             self.engine.inbox.post(Served(resource, known=False))
         for objects in cluster.objects.values():
@@ -84,6 +92,7 @@ class ClusterCopy:
         self._drained: dict[str, str] = {}
         """Pod → the node that it was drained from."""
         self._lost: list[str] = []
+        self._blocked: dict[str, str] = {}
         self._removed: set[str] = set()
         self._sets: set[str] = set()
         """UIDs of the ReplicaSets that were added for Deployments."""
@@ -175,11 +184,14 @@ class ClusterCopy:
 
     def drain(self, name: str) -> None:
         """Cordon a node and evict its pods, except those of DaemonSets. Pods with a controller are recreated,
-        the others are lost."""
+        the others are lost. As with kubectl drain, pods stay whose disruption budget allows no eviction."""
         self.cordon(name)
         for pod in self._world.pods_on(name):
             owner = controller_of(pod)
             if owner is not None and owner.kind == "DaemonSet":
+                continue
+            if why := self._objection(pod):
+                self._blocked[pod.key] = why
                 continue
             self._removed.add(pod.key)
             self._world.remove_pod(pod, "deleted")
@@ -190,6 +202,25 @@ class ClusterCopy:
             uid = f"{pod.uid}/again"
             self._world.add(replace(again, metadata=replace(again.metadata, uid=uid)))
             self._drained[pod.key] = name
+
+    def _objection(self, pod: Pod) -> str:
+        """Return why the API server would refuse to evict a pod, or an empty text.
+
+        A budget that allows one eviction lets all pods go, one after the other, because each is replaced in between.
+        Follows pkg/registry/core/pod/storage/eviction.go."""
+        budgets = [
+            budget
+            for budget in self.engine.stores.lister(POD_DISRUPTION_BUDGETS).list()
+            if budget.namespace == pod.namespace and compile_label_selector(budget.spec.selector).matches(pod.labels)
+        ]
+        if len(budgets) > 1:
+            names = " and ".join(budget.name for budget in budgets)
+            return f"the disruption budgets {names} both select it, which eviction does not support"
+        if budgets and budgets[0].status.disruptions_allowed < 1:
+            status = budgets[0].status
+            healthy = f"{status.current_healthy} pods are healthy and {status.desired_healthy} must be"
+            return f"the disruption budget {budgets[0].name} allows no eviction: {healthy}"
+        return ""
 
     def remove(self, name: str, namespace: str = "") -> None:
         """Delete a pod."""
@@ -232,6 +263,7 @@ class ClusterCopy:
         gone = [key for key, node in self._before.items() if node and key not in pods]
         found.preempted = tuple(key for key in gone if key not in self._removed)
         found.lost = tuple(self._lost)
+        found.blocked = dict(self._blocked)
         return found
 
     def ask(self, question: Coroutine[Any, Any, T]) -> T:
@@ -261,6 +293,7 @@ class ClusterCopy:
             outcome = self.settle()
             if outcome.pending or len(self._came) >= most:
                 outcome.pending = dict(list(outcome.pending.items())[:1])
+                outcome.placed = {key: node for key, node in outcome.placed.items() if key in self._came}
                 return outcome
             step *= 2
 

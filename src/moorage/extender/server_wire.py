@@ -14,10 +14,13 @@ import msgspec
 
 from moorage.api import decoding
 from moorage.api.errors import MoorageError, ObjectError
+from moorage.api.plain_text import fit
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 
 _encode = msgspec.json.Encoder().encode
+TEXT_BYTES = 32 * 1024
+"""Of one message of a plugin."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
 
@@ -204,9 +207,9 @@ def _filter_result(
         {
             "Nodes": nodes,
             "NodeNames": names,
-            "FailedNodes": failed,
-            "FailedAndUnresolvableNodes": unresolvable,
-            "Error": error,
+            "FailedNodes": {name: fit(text, TEXT_BYTES) for name, text in failed.items()},
+            "FailedAndUnresolvableNodes": {name: fit(text, TEXT_BYTES) for name, text in unresolvable.items()},
+            "Error": fit(error, TEXT_BYTES),
         }
     )
 
@@ -228,9 +231,9 @@ def preemption_result(passed: Collection[str], args: PreemptionArgs) -> bytes:
 
 def binding_result(error: str) -> bytes:
     """Return ExtenderBindingResult; without an error the pod is bound."""
-    return _encode({"Error": error})
+    return _encode({"Error": fit(error, TEXT_BYTES)})
 
 
 def problem(text: str) -> bytes:
     """Return the body of an error response; kube-scheduler reads the status code only."""
-    return _encode({"Error": text})
+    return _encode({"Error": fit(text, TEXT_BYTES)})

@@ -7,8 +7,8 @@ pkg/scheduler/framework/cycle_state.go."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 
 class StateKeyError(KeyError):
@@ -16,6 +16,19 @@ class StateKeyError(KeyError):
 
     def __str__(self) -> str:
         return f"no entry {self.args[0]!r} in the cycle state: the point that writes it did not run for this pod"
+
+
+class Stopwatch(Protocol):
+    """Accounts the time of an attempt to plugin calls. The runtime calls it when `now()` has passed `next_look`."""
+
+    now: Callable[[], float]
+    next_look: float
+
+    def lap(self, plugin: str, point: str) -> None:
+        """Account the time since the last look to a plugin call."""
+
+    def check(self, plugin: str, point: str) -> None:
+        """Account a plugin call, and raise if the attempt has used up its time."""
 
 
 _ABSENT: Any = object()
@@ -31,7 +44,7 @@ class CycleState:
     one, otherwise by `copy.copy`.
     """
 
-    __slots__ = ("_data", "_parent", "skip_filter", "skip_score", "to_activate")
+    __slots__ = ("_data", "_parent", "skip_filter", "skip_score", "stopwatch", "to_activate")
 
     def __init__(self, parent: CycleState | None = None) -> None:
         self._parent = parent
@@ -42,6 +55,8 @@ class CycleState:
         """The plugins whose PreScore returned Skip: their Score and NormalizeScore are not called."""
         self.to_activate: dict[str, Any] = {}
         """Pods, by key, to move to the active queue when this attempt has succeeded."""
+        self.stopwatch: Stopwatch | None = None
+        """Set by the runtime, which looks at it between plugin calls."""
 
     def read(self, key: str, default: Any = _ABSENT) -> Any:
         """Return the value under `key`. Raises `StateKeyError` if it was not written and there is no default."""
@@ -83,6 +98,7 @@ class CycleState:
             common._data = self._data
             self._data, self._parent = {}, common
         clone = CycleState(self._parent)
+        clone.stopwatch = self.stopwatch
         clone.skip_filter, clone.skip_score = set(self.skip_filter), set(self.skip_score)
         return clone
 
@@ -104,6 +120,7 @@ class CycleState:
         more, no plugin can answer Skip, and the sets are shared."""
         child = CycleState.__new__(CycleState)
         child._parent, child._data, child.to_activate = self, {}, {}
+        child.stopwatch = None
         child.skip_filter = self.skip_filter.copy() if asked else self.skip_filter
         child.skip_score = self.skip_score.copy() if asked else self.skip_score
         return child

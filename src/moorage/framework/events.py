@@ -25,7 +25,8 @@ class EventResource(str):
 
 POD = EventResource("Pod")
 ASSIGNED_POD = EventResource("AssignedPod")
-UNSCHEDULED_POD = EventResource("UnschedulablePod")
+UNSCHEDULED_POD = EventResource("UnscheduledPod")
+TARGET_POD = EventResource("TargetPod")
 NODE = EventResource("Node")
 PERSISTENT_VOLUME = EventResource("PersistentVolume")
 PERSISTENT_VOLUME_CLAIM = EventResource("PersistentVolumeClaim")
@@ -42,7 +43,7 @@ WILDCARD = EventResource("*")
 
 OF_THE_CLUSTER = frozenset(
     (
-        POD, ASSIGNED_POD, UNSCHEDULED_POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, CSI_NODE,
+        POD, ASSIGNED_POD, UNSCHEDULED_POD, TARGET_POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, CSI_NODE,
         CSI_DRIVER, CSI_STORAGE_CAPACITY, VOLUME_ATTACHMENT, STORAGE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE,
         DEVICE_CLASS, POD_GROUP, WILDCARD,
     )
@@ -129,15 +130,19 @@ class ClusterEvent:
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration covers `incoming`: they have an action in common and the same
-        resource. `*` covers every resource, and Pod covers assigned and unscheduled pods."""
+        resource. `*` covers every resource, Pod covers all pods, and UnscheduledPod covers the pending pod
+        itself (TargetPod), because it was one of them up to 1.36."""
         if self.is_wildcard:
             return True
-        same = (
-            self.resource == WILDCARD
-            or self.resource == incoming.resource
-            or (self.resource == POD and incoming.resource in (ASSIGNED_POD, UNSCHEDULED_POD))
-        )
+        same = self.resource in (WILDCARD, incoming.resource) or incoming.resource in _COVERED.get(self.resource, ())
         return same and bool(self.action & incoming.action)
+
+
+_COVERED = {
+    POD: (ASSIGNED_POD, UNSCHEDULED_POD, TARGET_POD),
+    UNSCHEDULED_POD: (TARGET_POD,),
+    EventResource("UnschedulablePod"): (UNSCHEDULED_POD, TARGET_POD),  # the name up to 1.36
+}
 
 
 FORCE_ACTIVATE = ClusterEvent(WILDCARD, ActionType.ALL, "ForceActivate")
@@ -203,6 +208,10 @@ class QueuedPod:
     """The number of attempts that ended in a rejection; the exponent of its backoff."""
     consecutive_errors: int = 0
     """The number of attempts in a row that ended in an error; the exponent of the error backoff."""
+    slow_attempts: int = 0
+    """The number of attempts in a row that held up the scheduler; after the second, it is tried behind all others."""
+    slow_seconds: float = 0.0
+    """How long the last of them took."""
     backoff_until: float = 0.0
     unschedulable_plugins: frozenset[str] = frozenset()
     """The plugins that refused it in the last attempt."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
+from moorage.api.versions import Behaviour
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import EventResource
 from moorage.framework.indexes import (
@@ -149,12 +150,18 @@ class DryRun(Protocol):
 
 
 class Handle(Protocol):
-    """What a plugin gets at construction, one for each plugin and profile. `lister`, `assume_cache` and `client` serve
-    only the kinds in `needs`; an undeclared one raises `PermissionError` with the line to add."""
+    """What a plugin gets at construction, one for each plugin and profile. It stays valid as long as the plugin lives,
+    also across reloads. `lister`, `assume_cache` and `client` serve only the kinds in `needs`; an undeclared one raises
+    `PermissionError` with the line to add. On a reload, the constructor runs in another thread: its calls of the
+    handle are done on the scheduler's loop, and callbacks and tasks begin when the new configuration takes effect."""
 
     @property
     def profile_name(self) -> str:
         """The scheduler name of the profile's pods."""
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """What kube-scheduler of the emulated version does where versions differ."""
 
     @property
     def clock(self) -> Clock:

@@ -129,7 +129,11 @@ class IncrementalScore(Protocol):
     def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:
         """Write into `out`, per row, `base` plus `weight` times the normalized score that PreScore, Score
         and NormalizeScore would give now. In rows that are not feasible `base` is far below zero, and the
-        sum does not matter. Return False if the scores are unknown; then this object is not used again."""
+        sum does not matter. Return False if the scores are unknown; then this object is not used again.
+
+        An object of a plugin that normalizes its scores may also have the method `raw_scores(rows)`, which returns
+        the raw scores that were counted for a few rows. Without it, decision records show the normalized scores
+        as raw scores."""
 
 
 class IncrementalScorePlugin(WholeTableScorePlugin):

@@ -67,7 +67,7 @@ class EveryRow:
 
 
 ChangedRows = tuple[int, int, "list[NodeView]"]
-"""What has changed since some generation: the current generation, that of the nodes, and each changed node
+"""What has changed since some version: the current version, that of the nodes, and each changed node
 once, without rows that have no node. A plain tuple, because one is built for every pod."""
 
 
@@ -181,22 +181,22 @@ class Columns(Protocol):
         """Return the pods below a priority, for many rows at once."""
 
     @property
-    def generation(self) -> int:
+    def version(self) -> int:
         """The number of the latest change of any row."""
 
     @property
-    def node_generation(self) -> int:
+    def node_version(self) -> int:
         """The number of the latest change of any node object."""
 
-    def changed_since(self, generation: int) -> list[int]:
-        """Return the rows that changed after that generation, each once, including rows without a node."""
+    def changed_since(self, version: int) -> list[int]:
+        """Return the rows that changed after that version, each once, including rows without a node."""
 
     def settle(self) -> bool:
         """Bring all columns up to date. Return whether arrays that were returned before stay up to date
         until a node changes."""
 
-    def changes_since(self, generation: int) -> ChangedRows:
-        """Return the current generations and the changed nodes; called for every pod."""
+    def changes_since(self, version: int) -> ChangedRows:
+        """Return the current versions and the changed nodes; called for every pod."""
 
 
 class NodeView:
@@ -367,12 +367,12 @@ class Nodes:
         columns = self.columns
         if not columns.settle() or not self._whole:
             return make(self)
-        generation = columns.node_generation
+        version = columns.node_version
         found = self._kept.get(key)
-        if found is None or found[0] != generation:
+        if found is None or found[0] != version:
             if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
-            found = self._kept[key] = (generation, make(self))
+            found = self._kept[key] = (version, make(self))
         value: T = found[1]
         return value
 
@@ -438,10 +438,6 @@ class Refusal(NamedTuple):
     mask: BoolArray
     reason: Reason
     code: Code
-
-    def within(self, mask: BoolArray) -> Refusal:
-        """Return the refusal of only the nodes where `mask` is true."""
-        return Refusal(self.mask & mask, self.reason, self.code)
 
     def text(self, index: int) -> str:
         if isinstance(self.reason, str):

@@ -153,6 +153,9 @@ class Proposal:
     """Objects of the cluster that would be different."""
     size: float = 0.0
     """Among proposals with equal keys the smallest is the best."""
+    command: str = ""
+    """What the user copies to apply `changes`, usually a kubectl command (`moorage.api.kubectl` quotes names).
+    Without it, `moorage explain` derives a patch from `changes`, and YAML from `relax`."""
 
 
 def deletion(pod: Pod, node: NodeView, size: float = 0.0) -> Proposal:
@@ -180,6 +183,13 @@ class ExplainingPlugin(Plugin):
         """Return changes that might make this plugin accept the pod on the node, the mildest first. Called
         with the same arguments as `explain`. Each proposal is tried on a copy of the cluster, and only those
         that work are shown. If it raises, the plugin is named and skipped."""
+        return ()
+
+    @derived
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterable[str]:
+        """Return what decides about the pod as a whole, as sentences: "No node offers example.com/fpga." Called once,
+        after PreFilter, if no node is feasible and this plugin alone refuses one or refuses most; `nodes` are all
+        nodes. If it raises, the error is shown."""
         return ()
 
 

@@ -64,8 +64,8 @@ class Plugin:
     @derived
     async def run(self) -> None:
         """Do background work, such as polling metrics. It starts on the leader after the informers have
-        synced, and is cancelled on reload and stop. If it raises, that is logged and counted, and it
-        starts again after 1 s, then 2 s, and so on up to 5 min."""
+        synced, and is cancelled on stop and by a reload that replaces the plugin. If it raises, that is
+        logged and counted, and it starts again after 1 s, then 2 s, and so on up to 5 min."""
 
 
 class PreEnqueuePlugin(Plugin):

@@ -19,6 +19,9 @@ from moorage.run.extender.options import PORT as EXTENDER_PORT
 from moorage.run.extender.options import ExtenderOptions, config_block
 from moorage.run.extender.selecting import ServedProfile
 
+CLIENT_CA = f"{workload.TLS_FOLDER}/ca.crt"
+"""The CA of the clients that may call the verbs of an extender."""
+
 Json = dict[str, Any]
 
 
@@ -164,7 +167,7 @@ def extender_manifests(served: ServedProfile, text: str, options: DeployOptions)
     found.append(rbac.service_account(options))
     found += rbac.cluster_roles(options, rbac.packs(served.configuration, rbac.READING, ()))
     found.append(workload.config_map(options, text))
-    found.append(workload.deployment(options, text, _extender_arguments(served)))
+    found.append(workload.deployment(options, text, _extender_arguments()))
     found.append(workload.service(options, options.name))
     if options.replicas > 1:
         found.append(workload.disruption_budget(options))
@@ -174,24 +177,17 @@ def extender_manifests(served: ServedProfile, text: str, options: DeployOptions)
 def block_of(served: ServedProfile, options: DeployOptions) -> str:
     """Return the block for the configuration of kube-scheduler."""
     url = f"https://{options.name}.{options.namespace}.svc:{EXTENDER_PORT}"
-    return config_block(served, ExtenderOptions(client_ca_file=_client_ca(served)), url)
+    return config_block(served, ExtenderOptions(client_ca_file=CLIENT_CA), url)
 
 
-def _client_ca(served: ServedProfile) -> str:
-    """Only kube-scheduler may bind."""
-    return f"{workload.TLS_FOLDER}/ca.crt" if "bind" in served.verbs else ""
-
-
-def _extender_arguments(served: ServedProfile) -> list[str]:
+def _extender_arguments() -> list[str]:
     """Return the command line of the extender's container."""
-    found = [
+    return [
         "extender",
         f"--config={workload.CONFIG_FOLDER}/{workload.CONFIG_FILE}",
         "--bind-address=$(POD_IP)",
         f"--port={EXTENDER_PORT}",
         f"--tls-cert-file={workload.TLS_FOLDER}/tls.crt",
         f"--tls-private-key-file={workload.TLS_FOLDER}/tls.key",
+        f"--client-ca-file={CLIENT_CA}",
     ]
-    if authority := _client_ca(served):
-        found.append(f"--client-ca-file={authority}")
-    return found

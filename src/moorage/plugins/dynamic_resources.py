@@ -91,8 +91,11 @@ class DynamicResources(
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Status:
         """Reproduce upstream's message. If another PreFilter plugin rejected the pod as unresolvable, PreFilter of this
-        plugin did not run; upstream then fails on the missing state and reports that in the pod's message."""
-        return Status.unschedulable(REASON_NO_CLAIMS) if SEEN in state else Status.error(NOT_FOUND)
+        plugin did not run; upstream then fails on the missing state and reports that in the pod's message. Up to 1.36
+        it also reported that there was nothing to do."""
+        if SEEN not in state:
+            return Status.error(NOT_FOUND)
+        return Status.unschedulable(*([REASON_NO_CLAIMS] if self.handle.behaviour.reports_no_idle_claims else []))
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return 0

@@ -2,7 +2,7 @@
 
 Follows pkg/scheduler/framework/plugins/imagelocality/image_locality.go. An image counts with its size on the node times
 the share of nodes that have it, so that a single node with a new image does not attract all pods. Image volumes add to
-the sum like containers, but only containers raise the sum that gives the full score."""
+the sum like containers. Up to 1.36 only containers raised the sum that gives the full score."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from moorage.api.meta import key_of
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.access import Dependency, Reads
@@ -25,7 +26,7 @@ MIB = 1024 * 1024
 FLOOR = 23 * MIB
 """Smaller sums score 0."""
 CEILING = 1000 * MIB
-"""This size per container gives the full score."""
+"""This size per image gives the full score."""
 
 
 class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
@@ -35,6 +36,7 @@ class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._images = handle.node_index("ImageLocality", images_on)
+        self._counts_volumes = handle.behaviour.image_volumes_raise_ceiling
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         present = [image for image in images_of(pod) if self._images.rows(image)]
@@ -43,8 +45,15 @@ class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
         total: FloatArray = np.zeros(len(nodes))
         for image in present:
             total += np.floor(self._sizes(nodes, image) * self._spread(image))
-        out[:] = scaled(total, len(pod.spec.init_containers) + len(pod.spec.containers))
+        out[:] = scaled(total, self._number_of_images(pod))
         return None
+
+    def _number_of_images(self, pod: Pod) -> int:
+        """Return how many images the full score is for."""
+        containers = len(pod.spec.init_containers) + len(pod.spec.containers)
+        if not self._counts_volumes:
+            return containers
+        return containers + sum(volume.image is not None for volume in pod.spec.volumes)
 
     def _spread(self, image: str) -> float:
         """Return the share of all nodes that have the image."""
@@ -60,7 +69,7 @@ class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
         return cast(FloatArray, nodes.node_column(("ImageLocality", image), compute))
 
     def sign(self, pod: Pod) -> Hashable:
-        return tuple(images_of(pod)), len(pod.spec.init_containers) + len(pod.spec.containers)
+        return key_of(list(images_of(pod))), len(pod.spec.init_containers) + len(pod.spec.containers)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         """Depend on all nodes: the share of nodes that have an image changes when any node pulls it."""
@@ -89,8 +98,8 @@ def normalized(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def scaled(total: FloatArray, containers: int) -> FloatArray:
+def scaled(total: FloatArray, images: int) -> FloatArray:
     """Convert bytes to a score of 0-100, rounded down."""
-    ceiling = CEILING * containers
+    ceiling = CEILING * images
     within = np.clip(total, FLOOR, ceiling)
     return cast(FloatArray, np.floor(MAX_NODE_SCORE * (within - FLOOR) / (ceiling - FLOOR)))

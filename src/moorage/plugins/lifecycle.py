@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from moorage.api.errors import ApiError, NotSent
-from moorage.api.meta import Int32
+from moorage.api.errors import ApiError, NotSent, ServiceUnavailable
+from moorage.api.meta import Int32, key_of
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
 from moorage.api.resources import PODS
@@ -50,7 +50,7 @@ class SchedulingGates(PreEnqueuePlugin, ReusablePlugin):
         return [Registration(event, own_gates_gone, per_pod=True)]
 
     def sign(self, pod: Pod) -> Hashable:
-        return tuple(gate.name for gate in pod.spec.scheduling_gates)
+        return key_of([gate.name for gate in pod.spec.scheduling_gates])
 
 
 def own_gates_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -127,12 +127,38 @@ class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
     needs = (Access(PODS, ("create",), "binding"),)
 
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._tries = handle.behaviour.bind_tries
+
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Bind the pod. If the answer is lost, `OutcomeUnknown` is raised, because only the scheduler may resolve
         it."""
         _log.info(3, "Attempting to bind pod to node", pod=pod.key, node=node_name)
-        try:
-            await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)
-        except (ApiError, NotSent) as error:
-            return Status.error(str(error), cause=error)
-        return None
+        pause, more_tries = FIRST_PAUSE, self._tries - 1
+        while True:
+            try:
+                await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)
+                return None
+            except (ApiError, NotSent) as error:
+                if not more_tries or not is_transient(error):
+                    return Status.error(str(error), cause=error)
+            more_tries -= 1
+            await self.handle.clock.sleep(pause * (1 + JITTER * self.handle.random.random()))
+            pause *= FACTOR
+
+
+FIRST_PAUSE, FACTOR, JITTER = 0.01, 5.0, 0.1
+"""Seconds before a bind is sent again, as retry.DefaultBackoff of client-go."""
+
+
+def is_transient(error: ApiError | NotSent) -> bool:
+    """Return whether to send a bind again (Retriable in pkg/scheduler/util/utils.go): after an internal error, if the
+    server is unavailable, or if it refused the connection. A server that asks for a pause gets it: the pod is tried
+    again after that. If the first try bound the pod nevertheless, the next one is a conflict, and the scheduler reads
+    the pod to learn the outcome."""
+    if isinstance(error, NotSent):
+        return True
+    if isinstance(error, ServiceUnavailable):
+        return error.retry_after is None
+    return error.code == 500 and error.reason in ("InternalError", "")

@@ -4,10 +4,13 @@ tolerate the cordon. They follow pkg/scheduler/framework/plugins/{nodename,nodeu
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
+from moorage.api.kubectl import kubectl
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES
@@ -18,16 +21,23 @@ from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, Queuei
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
-from moorage.framework.status import Code, Status
+from moorage.framework.points import PreFilterPlugin
+from moorage.framework.status import Code, PreFilterResult, Status
 
 REASON_NAME = "node(s) didn't match the requested node name"
 
 _OTHER_NODE = Status.unresolvable(REASON_NAME)
 
 
-class NodeName(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
+class NodeName(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodeName"
     few_signs = True
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | None:
+        """Narrow the search to the node that the pod names. Versions that only filter do not call this
+        (`Behaviour.node_name_narrows`)."""
+        wanted = pod.spec.node_name
+        return PreFilterResult(frozenset((wanted,))) if wanted else None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         wanted = pod.spec.node_name
@@ -57,6 +67,7 @@ class NodeName(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
 REASON_CORDON = "node(s) were unschedulable"
 CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
+_MAX_NAMED = 5
 _CORDONED = Status.unresolvable(REASON_CORDON)
 
 
@@ -80,7 +91,15 @@ class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin
         taints = tuple(taint for taint in node.taints if taint.key != TAINT_UNSCHEDULABLE)
         spec = replace(node.node.spec, unschedulable=False, taints=taints)
         change = (NODES, node.node, replace(node.node, spec=spec))
-        yield Proposal("uncordon", f"uncordon node {node.name}", 1, changes=(change,))
+        command = kubectl("uncordon", node.name)
+        yield Proposal("uncordon", f"uncordon node {node.name}", 1, changes=(change,), command=command)
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        cordoned = nodes.where(nodes.by_taints(lambda cls: cls.unschedulable).astype(np.bool_))
+        if len(cordoned):
+            names = ", ".join(view.name for view in islice(cordoned, _MAX_NAMED))
+            more = f" and {len(cordoned) - _MAX_NAMED} more" if len(cordoned) > _MAX_NAMED else ""
+            yield f"{'1 node is' if len(cordoned) == 1 else f'{len(cordoned)} nodes are'} cordoned: {names}{more}."
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)

@@ -4,6 +4,8 @@ Follows pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.api.errors import SelectorError
-from moorage.api.meta import key_of, qualified_name_faults
+from moorage.api.kubectl import kubectl
+from moorage.api.meta import key_of, labels_key, qualified_name_faults
 from moorage.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
 from moorage.api.node_selectors import (
     PreferredTerms,
@@ -35,6 +38,7 @@ from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
 from moorage.framework.status import Code, Normalization, PreFilterResult, Status
+from moorage.plugins.label_facts import LabelCounts, label_counts, selector_facts
 from moorage.plugins.node_masks import preference, required_mask
 from moorage.plugins.unmet_terms import unmet
 
@@ -53,6 +57,8 @@ _ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_MAX_CORRECTED = 4
+"""Labels of one selector for which a similar label is looked for."""
 
 
 class NodeAffinityArgs(PluginArgs):
@@ -131,7 +137,14 @@ class NodeAffinity(
         yield from unmet(_required(state, pod), node)
 
     def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
-        return _proposals(_required(state, pod), pod, node)
+        counts = label_counts(self.handle.nodes)
+        yield from _corrections(pod, node, counts)
+        yield from _proposals(_required(state, pod), pod, node, counts)
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        if self._added is not None:
+            yield from (f"addedAffinity of the profile: {fact}" for fact in selector_facts(self._added, nodes))
+        yield from selector_facts(_required(state, pod), nodes)
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
@@ -152,13 +165,13 @@ class NodeAffinity(
     def sign(self, pod: Pod) -> Hashable:
         affinity = affinity_of(pod)
         own = b"" if affinity is NOTHING else key_of(affinity)
-        return own, tuple(sorted(pod.spec.node_selector.items()))
+        return own, labels_key(pod.spec.node_selector)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE,)
 
 
-def _proposals(required: RequiredNodeAffinity, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+def _proposals(required: RequiredNodeAffinity, pod: Pod, node: NodeView, counts: LabelCounts) -> Iterator[Proposal]:
     wrong = {key: value for key, value in pod.spec.node_selector.items() if node.labels.get(key) != value}
     fails = required.terms is not None and not required.terms.matches(node.labels, node.name)
     labels = " and ".join(f"{key}={value}" for key, value in sorted(wrong.items()))
@@ -177,10 +190,38 @@ def _proposals(required: RequiredNodeAffinity, pod: Pod, node: NodeView) -> Iter
 
     text = f"drop {' and '.join(dropped)}"
     yield Proposal(text, text, 4 * len(dropped), drop)
-    if wrong and not fails:
+    mistyped = any(counts.corrected(*label) for label in itertools.islice(wrong.items(), _MAX_CORRECTED))
+    if wrong and not fails and not mistyped and not any(map(_is_well_known, wrong)):
         meta = replace(node.node.metadata, labels={**node.labels, **wrong})
         change = (NODES, node.node, replace(node.node, metadata=meta))
-        yield Proposal(f"label {labels}", f"label node {node.name} with {labels}", 3, changes=(change,))
+        verb = "label --overwrite" if any(key in node.labels for key in wrong) else "label"
+        given = (f"{key}={value}" for key, value in sorted(wrong.items()))
+        command = kubectl(verb, f"node/{node.name}", *given)
+        text = f"label node {node.name} with {labels}"
+        yield Proposal(f"label {labels}", text, 3, changes=(change,), command=command)
+
+
+def _corrections(pod: Pod, node: NodeView, counts: LabelCounts) -> Iterator[Proposal]:
+    """Propose the label of the node in place of a similar one that no node has."""
+    for key, value in itertools.islice(sorted(pod.spec.node_selector.items()), _MAX_CORRECTED):
+        meant = counts.corrected(key, value)
+        if meant is not None and node.labels.get(meant[0]) == meant[1]:
+            text = f"select {meant[0]}={meant[1]} instead of {key}={value}"
+            yield Proposal(text, text, 2, functools.partial(_selecting, wrong=key, meant=meant))
+
+
+def _selecting(pod: Pod, wrong: str, meant: tuple[str, str]) -> Pod:
+    kept = {key: value for key, value in pod.spec.node_selector.items() if key != wrong}
+    return replace(pod, spec=replace(pod.spec, node_selector={**kept, meant[0]: meant[1]}))
+
+
+def _is_well_known(key: str) -> bool:
+    """Return whether Kubernetes itself sets the label, such as kubernetes.io/hostname: another value would be wrong."""
+    domain, _, name = key.partition("/")
+    return bool(name) and (domain in _KUBERNETES or domain.endswith(tuple(f".{own}" for own in _KUBERNETES)))
+
+
+_KUBERNETES = ("kubernetes.io", "k8s.io")
 
 
 def affinity_of(pod: Pod) -> NodeAffinitySpec:

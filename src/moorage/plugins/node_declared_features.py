@@ -71,7 +71,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlug
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """Return the features that kube-scheduler 1.36 infers from a pod's spec."""
+    """Return the features that kube-scheduler infers from a pod's spec."""
     spec = pod.spec
     features = set()
     if any(

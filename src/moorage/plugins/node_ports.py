@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from moorage.api.meta import key_of
 from moorage.api.pod import Container, Pod
 from moorage.api.requests import container_host_ports
 from moorage.framework.access import Dependency, Reads
@@ -58,10 +59,14 @@ class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explain
         return nodes.refuse(_among(nodes, rows), REASON) if rows else None
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        taken: dict[Hashable, set[int]] = {}
+        for index, other in enumerate(node.pods):
+            for key in port_keys(other):
+                taken.setdefault(key, set()).add(index)
         for port in state.read(WANTED):
-            holders = a_few(other for other in node.pods if clash((port,), container_host_ports(other)))
-            if holders:
-                yield Detail(f"port {_text(port)}", pods=holders)
+            found = {index for key in clashing_keys(port) for index in taken.get(key, ())}
+            if found:
+                yield Detail(f"port {_text(port)}", pods=a_few(node.pods[index] for index in sorted(found)))
 
     def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
         if not pod.spec.host_network:
@@ -76,7 +81,8 @@ class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explain
         return [Registration(gone, port_was_freed), Registration(ClusterEvent(NODE, ActionType.ADD))]
 
     def sign(self, pod: Pod) -> Hashable:
-        return container_host_ports(pod)
+        ports = container_host_ports(pod)
+        return key_of(ports) if ports else ()
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.ROW,) if container_host_ports(pod) else ()
@@ -91,8 +97,13 @@ def port_keys(pod: Pod) -> tuple[Hashable, ...]:
     else:
         if not spec.init_containers:
             return ()  # most pods; asked for every one that comes or goes
-    ports = container_host_ports(pod)
-    return tuple(key for port in ports for key in ((port[0], port[2]), (port[0], port[2], port[1])))
+    return tuple(key for port in container_host_ports(pod) for key in index_keys(port))
+
+
+def index_keys(port: HostPort) -> tuple[Hashable, ...]:
+    """Return the port without its address, and with it."""
+    protocol, address, number = port
+    return (protocol, number), (protocol, number, address)
 
 
 def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
@@ -105,13 +116,8 @@ def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
 
 def clash(some: Sequence[HostPort], others: Sequence[HostPort]) -> bool:
     """Return whether pods with these ports cannot share a node."""
-    return any(_same(mine, other) for mine in some for other in others)
-
-
-def _same(mine: HostPort, other: HostPort) -> bool:
-    if mine[2] != other[2] or mine[0] != other[0]:
-        return False
-    return mine[1] == other[1] or EVERY_ADDRESS in (mine[1], other[1])
+    taken = {key for other in others for key in index_keys(other)}
+    return not taken.isdisjoint(key for mine in some for key in clashing_keys(mine))
 
 
 def _without_host_ports(pod: Pod) -> Pod:

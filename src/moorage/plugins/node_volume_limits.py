@@ -15,6 +15,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.resources import (
+    CSI_DRIVERS,
     CSI_NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -44,9 +45,12 @@ from moorage.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, Missin
 from moorage.plugins.volumes import SKIP, claim_name, missing_claims, own_claim, signature
 
 REASON = "node(s) exceed max volume count"
+REASON_MISSING = "%s CSI driver is not installed on the node"
 STATE = "NodeVolumeLimits"
 MENTIONED = "NodeVolumeLimits.mentioned"
 ATTACHED = "NodeVolumeLimits.attached"
+ANY_LIMIT = "NodeVolumeLimits.any_limit"
+LISTED_DRIVER = "NodeVolumeLimits.listed_driver"
 UNLIMITED = 1 << 62
 LOOK_CLOSELY = 1 << 31
 """More volumes than any limit: the pods of the node have some that counting cannot find."""
@@ -72,6 +76,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         Access(PERSISTENT_VOLUMES, LISTED),
         Access(STORAGE_CLASSES, LISTED),
         Access(CSI_NODES, LISTED),
+        Access(CSI_DRIVERS, LISTED),
         Access(VOLUME_ATTACHMENTS, LISTED),
     )
 
@@ -79,6 +84,8 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         super().__init__(args, handle)
         self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
         self._csi_nodes = handle.lister(CSI_NODES)
+        self._drivers = handle.lister(CSI_DRIVERS)
+        self._requires_drivers = handle.behaviour.requires_listed_csi_driver
         self._limit_index = handle.object_index("NodeVolumeLimits.limits", CSI_NODES, limit_keys)
         self._attachments = handle.object_index(
             "NodeVolumeLimits.attachments", VOLUME_ATTACHMENTS, lambda attachment: (attachment.spec.node_name,)
@@ -108,6 +115,8 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
         refusal = wanted.refusals.get(csi_node is not None)
         if refusal is not None:
             return refusal
+        if missing := self._missing_driver(wanted, csi_node):
+            return Status.unschedulable(missing)
         limits = limits_of(csi_node)
         if not wanted.volumes or not limits:
             return None
@@ -121,13 +130,43 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
             for on_csi_node, status in wanted.refusals.items():
                 refusals.add(present == on_csi_node, status.message, status.code)
         if wanted.volumes:
-            self._refuse_full(wanted, nodes, refusals)
+            missing = self._refuse_missing(wanted, nodes, refusals)
+            self._refuse_full(wanted, nodes, refusals, missing)
         return refusals
 
-    def _refuse_full(self, wanted: WantedVolumes, nodes: Nodes, refusals: Refusals) -> None:
+    def _required_drivers(self, wanted: WantedVolumes) -> list[str]:
+        """Return the drivers of the pod's volumes that must be present on the node (KEP-5030), in order of name."""
+        if not self._requires_drivers:
+            return []
+        found = ((name, self._drivers.get(name)) for name in sorted(wanted.per_driver()))
+        return [name for name, driver in found if driver and driver.spec.prevent_pod_scheduling_if_missing]
+
+    def _missing_driver(self, wanted: WantedVolumes, csi_node: CSINode | None) -> str:
+        listed = drivers_of(csi_node)
+        return next((REASON_MISSING % name for name in self._required_drivers(wanted) if name not in listed), "")
+
+    def _refuse_missing(self, wanted: WantedVolumes, nodes: Nodes, refusals: Refusals) -> BoolArray:
+        """Refuse the nodes without a required driver, each for the first one that is missing."""
+        refused = np.zeros(len(nodes), dtype=np.bool_)
+        for name in self._required_drivers(wanted):
+            missing = ~self._has_driver(nodes, name) & ~refused
+            refusals.add(missing, REASON_MISSING % name)
+            refused |= missing
+        return refused
+
+    def _has_driver(self, nodes: Nodes, driver: str) -> BoolArray:
+        """Return which nodes have the driver, kept until a CSINode changes."""
+
+        def compute(some: Nodes) -> BoolArray:
+            found = (driver in drivers_of(self._csi_nodes.get(name)) for name in some.names)
+            return np.fromiter(found, np.bool_, len(some))
+
+        return nodes.node_column((LISTED_DRIVER, driver, self._limit_index.version.value), compute)
+
+    def _refuse_full(self, wanted: WantedVolumes, nodes: Nodes, refusals: Refusals, missing: BoolArray) -> None:
         """Count volumes on the nodes for which the upper bound is not sufficient."""
         full = np.zeros(len(nodes), dtype=np.bool_)
-        for index in np.flatnonzero(self._in_doubt(wanted, nodes)).tolist():
+        for index in np.flatnonzero(self._in_doubt(wanted, nodes) & ~missing).tolist():
             node = nodes[index]
             status = self._count(wanted, node, limits_of(self._csi_nodes.get(node.name)))
             if status is not None and status.code is Code.ERROR:
@@ -143,8 +182,10 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
 
     def _in_doubt(self, wanted: WantedVolumes, nodes: Nodes) -> BoolArray:
         """Return the nodes whose pods and attachments mention enough volumes to reach a limit."""
-        bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
-        doubt = np.zeros(len(nodes), dtype=np.bool_)
+        mentioned = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods)
+        bound = mentioned + self._attached(nodes)
+        # A volume that cannot be counted fails the attempt, whichever driver the node limits.
+        doubt = (mentioned >= LOOK_CLOSELY) & self._has_limits(nodes)
         for driver, count in wanted.per_driver().items():
             doubt |= bound + count > self._limits(nodes, driver)
         return doubt
@@ -157,6 +198,14 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, Expl
             return np.fromiter(found, np.int64, len(some))
 
         return nodes.node_column((STATE, driver, self._limit_index.version.value), compute)
+
+    def _has_limits(self, nodes: Nodes) -> BoolArray:
+        """Return which nodes limit any driver, kept until a CSINode changes."""
+
+        def compute(some: Nodes) -> BoolArray:
+            return np.fromiter((bool(limits_of(self._csi_nodes.get(name))) for name in some.names), np.bool_, len(some))
+
+        return nodes.node_column((ANY_LIMIT, self._limit_index.version.value), compute)
 
     def _attached(self, nodes: Nodes) -> IntArray:
         """Return the number of attachments of each node, kept until one is added or removed."""
@@ -227,7 +276,12 @@ def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
 
 def limit_keys(csi_node: CSINode) -> tuple[Hashable, ...]:
     """Return everything that is read of a CSINode, so that any change to it changes the version of the index."""
-    return (csi_node.name, *limits_of(csi_node).items())
+    return (csi_node.name, *drivers_of(csi_node), *limits_of(csi_node).items())
+
+
+def drivers_of(csi_node: CSINode | None) -> frozenset[str]:
+    """Return the names of the drivers that the node has."""
+    return frozenset(() if csi_node is None else (driver.name for driver in csi_node.spec.drivers))
 
 
 def mentioned_volumes(nodes: Nodes) -> IntArray:

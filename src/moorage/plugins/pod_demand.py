@@ -11,14 +11,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from moorage.api.meta import key_of
 from moorage.api.pod import Pod
+from moorage.api.recent import Recent
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource, pod_nonzero_requests, pod_requests
 
+_FEW = 16
+"""More amounts are signed by a short key: signatures outlive pods."""
 LIMIT = 2**62 - 1
 """No amount is larger, so that sums and differences with a column stay within int64."""
 
-_TEMPLATES = 4096
-"""Templates remembered; the oldest goes first."""
+_MAX_REMEMBERED = 32768
+"""Amounts of templates that are remembered."""
 
 
 _STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -49,7 +53,10 @@ class PodDemand:
         filtered = tuple((name, effective[name]) for name in _order(effective) if effective[name] > 0)
         scored = _scored(pod, effective)
         balanced = _clamped(pod_requests(pod)) if _reports(pod) else effective
-        return cls(filtered, scored, balanced, (filtered, *scored.items(), *balanced.items()))
+        signature: Hashable = (filtered, *scored.items(), *balanced.items())
+        if len(scored) + len(balanced) > _FEW:
+            signature = key_of(signature)
+        return cls(filtered, scored, balanced, signature)
 
 
 def _order(requests: Mapping[str, int]) -> list[str]:
@@ -97,10 +104,8 @@ def _reports(pod: Pod) -> bool:
 class PodDemands:
     """Creates demands; pods of one template share one. Get the instance of the process with `of_process`."""
 
-    def __init__(self, templates: int = _TEMPLATES) -> None:
-        self._limit = templates
-        self._known: dict[bytes, PodDemand] = {}
-        self._encode = msgspec.msgpack.Encoder().encode
+    def __init__(self, max_remembered: int = _MAX_REMEMBERED) -> None:
+        self._known: Recent[bytes, PodDemand] = Recent(max_remembered)
         # All plugins ask about one pod in turn, so the latest answer is the most wanted one.
         self._latest: tuple[Pod | None, PodDemand | None] = (None, None)
 
@@ -114,10 +119,9 @@ class PodDemands:
 
     def _by_template(self, pod: Pod) -> PodDemand:
         spec = pod.spec
-        key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
+        key = key_of(spec.containers, spec.init_containers, spec.overhead, spec.resources)
         demand = self._known.get(key)
         if demand is None:
-            demand = self._known[key] = PodDemand.of(pod)
-            if len(self._known) > self._limit:
-                del self._known[next(iter(self._known))]
+            demand = PodDemand.of(pod)
+            self._known.put(key, demand, 1 + len(demand.scored) + len(demand.balanced))
         return demand

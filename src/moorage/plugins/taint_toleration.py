@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from moorage.api.kubectl import kubectl
 from moorage.api.meta import key_of
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -36,7 +37,7 @@ REASON = "node(s) had untolerated taint(s)"
 HARD_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 TOLERATIONS = "TaintToleration.prefer"
 _FEW = 16
-"""More tolerations are signed by a short key: signatures outlive pods."""
+"""More tolerations are known by a short key: signatures and columns outlive pods."""
 
 _REFUSED = Status.unresolvable(REASON)
 
@@ -55,7 +56,7 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
         def compute(some: Nodes) -> BoolArray:
             return some.by_taints(lambda cls: has_untolerated(cls.taints, tolerations))
 
-        refused = nodes.node_column((self.name, tolerations), compute)
+        refused = nodes.node_column((self.name, _short(tolerations)), compute)
         if not np.count_nonzero(refused):
             return None
         return nodes.refuse(refused, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -75,7 +76,7 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
         def compute(some: Nodes) -> IntArray:
             return some.by_taints(lambda cls: count_intolerable(cls.taints, tolerations)).astype(np.int64)
 
-        out[:] = nodes.node_column((TOLERATIONS, tolerations), compute)
+        out[:] = nodes.node_column((TOLERATIONS, _short(tolerations)), compute)
         return None
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
@@ -97,7 +98,8 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
         spec = replace(node.node.spec, taints=tuple(taint for taint in node.taints if taint not in bad))
         change = (NODES, node.node, replace(node.node, spec=spec))
         text = f"remove taint {names} from node {node.name}"
-        yield Proposal(f"untaint {names}", text, 6, changes=(change,))
+        command = kubectl("taint node", node.name, *(f"{taint}-" for taint in bad))
+        yield Proposal(f"untaint {names}", text, 6, changes=(change,), command=command)
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
@@ -110,6 +112,10 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE,)
+
+
+def _short(tolerations: tuple[Toleration, ...]) -> Hashable:
+    return tolerations if len(tolerations) <= _FEW else key_of(tolerations)
 
 
 def soft_tolerations(pod: Pod) -> tuple[Toleration, ...]:

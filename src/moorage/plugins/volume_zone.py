@@ -32,6 +32,7 @@ from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, Reusa
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.csi_translation import BETA_REGION, BETA_ZONE, ZONE_DELIMITER
+from moorage.plugins.label_facts import values_here
 from moorage.plugins.volumes import (
     SKIP,
     WAIT_FOR_FIRST_CONSUMER,
@@ -121,6 +122,17 @@ class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explai
                 if here not in values:
                     where = f"{key} {', '.join(sorted(values))}"
                     yield Detail(f"claim {pod.namespace}/{name}: volume in {where}", there=here)
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        """Name the zones of volumes that no node is in, and the zones that exist."""
+        for name in dict.fromkeys(named_claims(pod)):
+            claim = self._claims.get(name, pod.namespace)
+            places = self._places(claim) if claim is not None else ()
+            for key, values in () if isinstance(places, str) else places:
+                if not (nodes.label_equals(key, *values) | nodes.label_equals(KEYS[key], *values)).any():
+                    where = ", ".join(sorted(values))
+                    here = values_here(KEYS[key], nodes)
+                    yield f"The volume of claim {pod.namespace}/{name} is in {where}, where no node is. {here}"
 
     def events_to_register(self) -> Sequence[Registration]:
         changed = ActionType.ADD | ActionType.UPDATE

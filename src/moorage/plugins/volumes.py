@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from moorage.api.meta import key_of
 from moorage.api.pod import Pod, Volume, controller_of
+from moorage.api.recent import Recent
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.framework.events import QueueingHint
 from moorage.framework.handle import Lister
@@ -96,11 +98,26 @@ def missing_claims(pod: Pod, claims: Lister) -> Iterator[Detail]:
 def signature(pod: Pod) -> Hashable:
     """Return everything that volume plugins read of a pod. Claims belong to a namespace, and those of ephemeral volumes
     to one pod."""
+    if not pod.spec.volumes:
+        return ()
+    known, found = _latest.get(_PLACE) or (None, ())
+    if known is not pod:
+        found = _signature(pod)
+        _latest.put(_PLACE, (pod, found))
+    return found
+
+
+_PLACE = "latest"
+_latest: Recent[str, tuple[Pod, Hashable]] = Recent(1)
+"""The pod that was signed last: all volume plugins ask about it in turn, and it may have thousands of volumes."""
+
+
+def _signature(pod: Pod) -> Hashable:
     found = [volume for volume in pod.spec.volumes if _is_read(volume)]
     if not found:
         return ()
     own = (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in found) else ()
-    return (pod.namespace, own, msgspec.json.encode([_nameless(volume) for volume in found]))
+    return (pod.namespace, own, key_of([_nameless(volume) for volume in found]))
 
 
 def _is_read(volume: Volume) -> bool:

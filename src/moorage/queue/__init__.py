@@ -1,6 +1,6 @@
 """The scheduling queue: active, backoff, unschedulable and gated pods, and the events that move them.
 
-It follows pkg/scheduler/backend/queue of kube-scheduler v1.36.
+It follows pkg/scheduler/backend/queue of kube-scheduler.
 """
 
 from moorage.queue.hints import QueueHooks

@@ -7,8 +7,8 @@ decides which queue a pod is in and when it moves.
 The backoff queue follows pkg/scheduler/backend/queue/backoff_queue.go and consists of two heaps. Pods that
 plugins rejected may be popped early while the active queue is empty (KEP-5142). Pods whose attempt failed
 with an error are never popped early, because the cause of the error (for example, the API server) needs the
-pause. Backoff ends on whole seconds, so pods whose backoff ends in the same second are popped in QueueSort's
-order and not in the order of their failures.
+pause; nor are pods whose attempt was slow. Backoff ends on whole seconds, so pods whose backoff ends in the
+same second are popped in QueueSort's order and not in the order of their failures.
 """
 
 from __future__ import annotations
@@ -168,18 +168,78 @@ class PodHeap:
         heapq.heapify(self._entries)
 
 
+class HeapPair:
+    """Two heaps that hold each pod in one of them."""
+
+    def __init__(self, first: Order, second: Order) -> None:
+        self._first = PodHeap(first)
+        self._second = PodHeap(second)
+
+    def remove(self, uid: str) -> None:
+        """Remove the pod with this UID."""
+        self._heap_of(uid).remove(uid)
+
+    def replaced(self, uid: str) -> None:
+        """Sort a pod again after its object has changed."""
+        self._heap_of(uid).replaced(uid)
+
+    def resort(self, uids: Iterable[str]) -> None:
+        """Sort these pods again, in either heap."""
+        uids = list(uids)
+        self._first.resort(uids)
+        self._second.resort(uids)
+
+    def sort_by(self, order: Order) -> None:
+        """Sort all pods by another order."""
+        self._first.sort_by(order)
+        self._second.sort_by(order)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._first or uid in self._second
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self._first
+        yield from self._second
+
+    def validate(self) -> list[str]:
+        """Return the violated invariants as text."""
+        both = [f"{info.key} is in two heaps of one queue" for info in self._first if info.uid in self._second]
+        return both + self._first.validate() + self._second.validate()
+
+    def _heap_of(self, uid: str) -> PodHeap:
+        return self._first if uid in self._first else self._second
+
+
+class ActiveQueue(HeapPair):
+    """Pods that wait for their turn. Those whose attempts are slow are popped only while there are no others."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order, order)
+
+    def add(self, info: QueuedPod, *, behind: bool) -> None:
+        """Add a pod, behind all others if its attempts are slow."""
+        (self._second if behind else self._first).add(info)
+
+    def pop(self) -> QueuedPod | None:
+        """Remove and return the first pod."""
+        return self._first.pop() or self._second.pop()
+
+
 WINDOW = 1.0
 """Length in seconds of a backoff window. Backoffs that end within a window all end at its end."""
 _MAX_DOUBLINGS = 62
 
 
-class BackoffQueue:
-    """Pods in backoff, sorted by the end of their backoff and then by QueueSort."""
+class BackoffQueue(HeapPair):
+    """Pods in backoff, sorted by the end of their backoff and then by QueueSort. The first heap holds the pods that may
+    be popped early."""
 
     def __init__(self, order: Order, initial: float, longest: float) -> None:
+        super().__init__(_by_end(order), _by_end(order))
         self.configure(initial, longest)
-        self._refused = PodHeap(_by_end(order))
-        self._errored = PodHeap(_by_end(order))
 
     def configure(self, initial: float, longest: float) -> None:
         """Set the initial and the maximum backoff in seconds. Backoffs that have started keep their end."""
@@ -199,34 +259,20 @@ class BackoffQueue:
 
     def add(self, info: QueuedPod) -> None:
         """Add a pod whose `backoff_until` is set."""
-        (self._refused if info.unschedulable_plugins else self._errored).add(info)
-
-    def remove(self, uid: str) -> None:
-        """Remove the pod with this UID."""
-        self._heap_of(uid).remove(uid)
-
-    def replaced(self, uid: str) -> None:
-        """Sort a pod again after its object has changed."""
-        self._heap_of(uid).replaced(uid)
-
-    def resort(self, uids: Iterable[str]) -> None:
-        """Sort these pods again, in either heap."""
-        uids = list(uids)
-        self._refused.resort(uids)
-        self._errored.resort(uids)
+        early = info.unschedulable_plugins and not info.slow_attempts
+        (self._first if early else self._second).add(info)
 
     def sort_by(self, order: Order) -> None:
         """Sort all pods by another order, within their backoff windows."""
-        self._refused.sort_by(_by_end(order))
-        self._errored.sort_by(_by_end(order))
+        super().sort_by(_by_end(order))
 
     def pop_refused(self) -> QueuedPod | None:
         """Pop the first pod that plugins rejected, before its backoff has ended."""
-        return self._refused.pop()
+        return self._first.pop()
 
     def first_completed(self, now: float) -> QueuedPod | None:
         """Return a pod whose backoff has ended. Rejected pods come before pods that failed with an error."""
-        for heap in (self._refused, self._errored):
+        for heap in (self._first, self._second):
             info = heap.peek()
             if info is not None and info.backoff_until <= now:
                 return info
@@ -234,26 +280,8 @@ class BackoffQueue:
 
     def next_deadline(self) -> float | None:
         """Return when the next backoff ends, or None if the queue is empty."""
-        heads = (self._refused.peek(), self._errored.peek())
+        heads = (self._first.peek(), self._second.peek())
         return min((info.backoff_until for info in heads if info is not None), default=None)
-
-    def __len__(self) -> int:
-        return len(self._refused) + len(self._errored)
-
-    def __contains__(self, uid: object) -> bool:
-        return uid in self._refused or uid in self._errored
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        yield from self._refused
-        yield from self._errored
-
-    def validate(self) -> list[str]:
-        """Return the violated invariants as text."""
-        both = [f"{info.key} is in both backoff heaps" for info in self._refused if info.uid in self._errored]
-        return both + self._refused.validate() + self._errored.validate()
-
-    def _heap_of(self, uid: str) -> PodHeap:
-        return self._refused if uid in self._refused else self._errored
 
 
 def _by_end(order: Order) -> Order:

@@ -11,12 +11,12 @@ import enum
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
 from moorage.api.problems import without_addresses
-from moorage.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent, QueuedPod, QueueingHint, Registration
+from moorage.framework.events import ClusterEvent, QueuedPod, QueueingHint, Registration
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
-from moorage.queue.changes import POD_CHANGES
 from moorage.queue.inflight import ReceivedEvent
 from moorage.queue.unschedulable import GroupKey, RejectedGroup, UnschedulablePods, key_of
 from moorage.telemetry import logs
@@ -104,7 +104,9 @@ class HintEvaluator:
         start = self._clock.now() if self._on_hint else 0.0
         try:
             answer: object = registration.hint(pod, about.old, about.new)
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             log.error("Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod)
             answer = None
         else:
@@ -250,22 +252,3 @@ def _is_final(key: GroupKey, verdict: QueueingDecision) -> bool:
     return verdict.strategy is QueueingStrategy.IMMEDIATELY or (
         verdict.strategy is not QueueingStrategy.SKIP and not key.pending
     )
-
-
-def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """Return the changes of a pending pod as the events that hints know.
-
-    There is one event per kind of change, in kube-scheduler's order; any other change is a plain Update. A
-    change of the status alone is not an event: most of these are the scheduler's own condition and would
-    requeue the pod that was just rejected. (kube-scheduler does try the pod once more in that case.)
-    """
-    actions = [action for action, changed in POD_CHANGES.items() if changed(old, new)]
-    if not actions and _set_by_owner(old) != _set_by_owner(new):
-        actions = [ActionType.UPDATE_OTHER]
-    return [ClusterEvent(UNSCHEDULED_POD, action) for action in actions]
-
-
-def _set_by_owner(pod: Pod) -> tuple[object, ...]:
-    """Return the parts of a pod that its owner can change."""
-    meta = pod.metadata
-    return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp

@@ -188,6 +188,11 @@ class PodNominator:
             self._node_of[pod.uid] = node_name
             self._pods_on.setdefault(node_name, {})[pod.uid] = pod
 
+    def hold(self, pod: Pod, node_name: str) -> None:
+        """Nominate a pod unless it has a nomination already."""
+        if pod.uid not in self._node_of:
+            self.nominate(pod, node_name)
+
     def forget(self, uid: str) -> None:
         """Remove the nomination of a pod."""
         if not self._node_of:

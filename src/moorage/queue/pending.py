@@ -13,6 +13,7 @@ from moorage.api.pod import Pod
 from moorage.framework.events import FORCE_ACTIVATE, QueuedPod
 from moorage.queue.inflight import InFlight, InFlightPod, PodNominator
 from moorage.queue.places import ACTIVE, BACKOFF, GATED, INFLIGHT, UNSCHEDULABLE, Entrance, Place, QueuePlaces, Slot
+from moorage.queue.slowness import is_slow
 from moorage.queue.unschedulable import Flush
 
 
@@ -45,10 +46,13 @@ def _active(info: QueuedPod) -> str:
     asked = f" (hint of {info.woken_hint})" if info.woken_hint else ""
     if info.woken_by == FORCE_ACTIVATE.label:
         asked = f" of {info.woken_hint}" if info.woken_hint else ""
-    return f"Waits for its turn{cause}{asked}."
+    behind = " Its attempts are slow, so it is tried behind all other pods." if is_slow(info) else ""
+    return f"Waits for its turn{cause}{asked}.{behind}"
 
 
 def _backoff(info: QueuedPod) -> str:
+    if info.slow_attempts:
+        return f"Its last attempt took {info.slow_seconds:.1f}s and held up other pods; backs off."
     if info.unschedulable_plugins:
         refused = f"Refused {_times(info.unschedulable_count)}"
         return f"{refused}, last by {_names(info.unschedulable_plugins)}; backs off."

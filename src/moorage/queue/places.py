@@ -14,9 +14,10 @@ from typing import Literal
 from moorage.framework import events
 from moorage.framework.events import ClusterEvent, QueuedPod
 from moorage.framework.ports import Clock
-from moorage.queue.heaps import BackoffQueue, Order, PodHeap
+from moorage.queue.heaps import ActiveQueue, BackoffQueue, Order
 from moorage.queue.hints import QueueHooks, QueueingDecision, QueueingStrategy
 from moorage.queue.inflight import PodNominator
+from moorage.queue.slowness import SlowPods
 from moorage.queue.unschedulable import UnschedulablePods
 from moorage.telemetry import logs
 
@@ -46,10 +47,11 @@ class QueuePlaces:
     """The active, backoff, unschedulable and gated pods. `slots` maps each pod to its place."""
 
     def __init__(self, order: Order, initial_backoff: float, max_backoff: float) -> None:
-        self.active = PodHeap(order)
+        self.active = ActiveQueue(order)
         self.backoff = BackoffQueue(order, initial_backoff, max_backoff)
         self.unschedulable = UnschedulablePods()
         self.slots: dict[str, Slot] = {}
+        self.slow = SlowPods()
 
     def put(self, info: QueuedPod, place: Place, now: float) -> bool:
         """Move a pod to a place. Return whether it was in another place, or in none, before."""
@@ -116,14 +118,14 @@ class QueuePlaces:
 
     def _enter(self, info: QueuedPod, place: Place, now: float) -> None:
         if place == ACTIVE:
-            self.active.add(info)
+            self.active.add(info, behind=self.slow.is_behind(info, now))
         elif place == BACKOFF:
             self.backoff.add(info)
         else:
             self.unschedulable.add(info, now)
 
     def _leave(self, slot: Slot) -> None:
-        container: PodHeap | BackoffQueue | UnschedulablePods = self.unschedulable
+        container: ActiveQueue | BackoffQueue | UnschedulablePods = self.unschedulable
         if slot.place == ACTIVE:
             container = self.active
         elif slot.place == BACKOFF:
@@ -159,12 +161,15 @@ class Entrance:
         clock: Clock,
         nominator: PodNominator,
         on_incoming: OnIncoming | None,
+        gated_keep_nomination: bool,
     ) -> None:
+        """`gated_keep_nomination`: whether the nomination of a gated pod holds its space."""
         self._places = places
         self._hooks = hooks
         self._clock = clock
         self._nominator = nominator
         self._on_incoming = on_incoming
+        self._gated_keep_nomination = gated_keep_nomination
         self.refusers: set[tuple[str, str]] = set()
         """(plugin, scheduler name) of all plugins that have rejected or gated a pod."""
 
@@ -179,7 +184,9 @@ class Entrance:
             self.refused(info, (info.gating_plugin,))
             self.put(info, GATED, event)
             return False
-        waits = strategy is QueueingStrategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until
+        # A slow pod waits even if a plugin asks for it at once.
+        backs_off = strategy is QueueingStrategy.AFTER_BACKOFF or info.slow_attempts > 0
+        waits = backs_off and self._clock.now() < info.backoff_until
         self.put(info, BACKOFF if waits else ACTIVE, event)
         return True
 
@@ -195,7 +202,7 @@ class Entrance:
 
     def activate(self, info: QueuedPod, place: Place, plugin: str = "") -> bool:
         """Move a waiting pod to the active queue at the request of `plugin`, unless PreEnqueue gates it."""
-        if place == ACTIVE:
+        if place == ACTIVE or (place == BACKOFF and info.slow_attempts):
             return False
         if place != BACKOFF:
             return self.wake(info, QueueingDecision(QueueingStrategy.IMMEDIATELY, plugin), events.FORCE_ACTIVATE)
@@ -206,11 +213,12 @@ class Entrance:
     def put(self, info: QueuedPod, place: Place, event: ClusterEvent) -> None:
         """Move a pod to a place without running PreEnqueue."""
         now = self._clock.now()
-        if place == ACTIVE and info.initial_attempt is None:
+        is_new = info.initial_attempt is None
+        if place == ACTIVE and is_new:
             info.initial_attempt = now
-            # Not earlier: a gated pod must not reserve space that other pods could use.
-            if (node := info.pod.nominated_node_name) and not self._nominator.nominated_node(info.uid):
-                self._nominator.nominate(info.pod, node)
+        # Up to 1.36 a gated pod held no space that other pods could use.
+        if is_new and (place == ACTIVE or self._gated_keep_nomination) and (node := info.pod.nominated_node_name):
+            self._nominator.hold(info.pod, node)
         if self._places.put(info, place, now):
             self.count(place, event)
             if log.enabled(5):

@@ -22,7 +22,7 @@ now lets them pass.
 
 The queue is passive and synchronous. The engine's coroutine calls it between cycles. It has no timer (the
 engine calls `tick` at `next_deadline`), no thread and no lock. The rules are those of
-pkg/scheduler/backend/queue/scheduling_queue.go of kube-scheduler v1.36. `places` keeps track of the places,
+pkg/scheduler/backend/queue/scheduling_queue.go of kube-scheduler. `places` keeps track of the places,
 `hints` calls the plugins' hints, and `pending` answers questions about pods.
 """
 
@@ -31,30 +31,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.framework import events
-from moorage.framework.events import ActionType, ClusterEvent, QueuedPod
+from moorage.framework.events import ClusterEvent, QueuedPod
 from moorage.framework.ports import Clock
 from moorage.queue.heaps import Key, Less, order_of
-from moorage.queue.hints import (
-    WANTED,
-    HintEvaluator,
-    Inquiry,
-    OnHint,
-    QueueHooks,
-    QueueingDecision,
-    QueueingStrategy,
-    own_changes,
-)
+from moorage.queue.hints import WANTED, HintEvaluator, Inquiry, OnHint, QueueHooks, QueueingDecision, QueueingStrategy
 from moorage.queue.inflight import InFlight, InFlightPod, PodNominator, ReceivedEvent, holding
 from moorage.queue.pending import PendingPodsView
 from moorage.queue.places import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, Entrance, OnIncoming, Place, QueuePlaces
+from moorage.queue.pod_events import PodEvents
+from moorage.queue.slowness import wait_seconds
 from moorage.queue.unschedulable import Flush
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
 
-UNSCHEDULED_POD_UPDATE = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE)
 _NO_PLUGINS: frozenset[str] = frozenset()
 
 
@@ -78,8 +72,10 @@ class SchedulingQueue:
         pod_groups: bool = False,
         on_incoming: OnIncoming | None = None,
         on_hint: OnHint | None = None,
+        behaviour: Behaviour = DEFAULT_BEHAVIOUR,
     ) -> None:
         self._clock = clock
+        self._events = PodEvents(behaviour)
         self._hooks = hooks
         self._hints = HintEvaluator(hooks, clock, on_hint)
         self._places = QueuePlaces(order_of(key=key, less=less), initial_backoff, max_backoff)
@@ -87,7 +83,9 @@ class SchedulingQueue:
         self._flush = Flush(flush_after, clock.now())
         self._pod_groups = pod_groups
         self.nominator = PodNominator(self._inflight.is_gone)
-        self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
+        self._entrance = Entrance(
+            self._places, hooks, clock, self.nominator, on_incoming, behaviour.gated_pods_keep_nomination
+        )
         self.pending = PendingPodsView(self._places, self._inflight, self.nominator, self._entrance, self._flush)
         """Read access to the pods in the queue."""
 
@@ -113,7 +111,7 @@ class SchedulingQueue:
         """
         known = self.pending.newest(new.uid)
         if known is None:
-            self._begin(new, events.UNSCHEDULED_POD_ADD if old is None else UNSCHEDULED_POD_UPDATE)
+            self._begin(new, self._events.add if old is None else self._events.update)
             return
         old = known if old is None else old
         self._inflight.revive(new.uid)
@@ -277,7 +275,9 @@ class SchedulingQueue:
         try:
             info.signature = self._hooks.signature(info.pod)
             hash(info.signature)
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             info.signature = None
             log.error(
                 "Cannot compute the pod's signature; it does not share hint results with other pods",
@@ -306,11 +306,11 @@ class SchedulingQueue:
         reserved or released space."""
         flight.latest = new
         self.nominator.refresh(new)
-        for event in own_changes(old, new):
+        for event in self._events.own_changes(old, new):
             self._inflight.record(ReceivedEvent(event, old, new, new.uid))
 
     def _offer_own_change(self, info: QueuedPod, old: Pod, new: Pod) -> None:
-        for event in own_changes(old, new):
+        for event in self._events.own_changes(old, new):
             verdict = Inquiry(self._hints, ReceivedEvent(event, old, new, new.uid)).about_pod(info)
             if verdict.strategy is not QueueingStrategy.SKIP and self._entrance.wake(info, verdict, event):
                 return
@@ -344,8 +344,9 @@ class SchedulingQueue:
             info.consecutive_errors = 0
         else:
             info.consecutive_errors += 1
-        info.timestamp = self._clock.now()
-        info.backoff_until = self._places.backoff.until(info, retry_after)
+        info.timestamp = now = self._clock.now()
+        info.backoff_until = self._places.backoff.until(info, max(retry_after, wait_seconds(info)))
+        self._places.slow.note(info, now)
         info.woken_by = info.woken_hint = ""
         info.was_flushed = False
 

@@ -16,7 +16,9 @@ from moorage.api.errors import MoorageError
 from moorage.api.meta import Object
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.resources import Resource
 from moorage.client.informers import FIELD_SELECTORS, Informer
+from moorage.client.lists import is_older
 from moorage.framework.ports import ADDED, DELETED, ApiClient, Clock, WatchEvent
 from moorage.run.takeover import reached
 from moorage.scheduler.engine import Engine
@@ -42,6 +44,31 @@ because long-lived objects are created in between, and freed pages leave holes a
 Repair = Callable[[], object]
 Finding = tuple[str, Hashable, Repair]
 """The kind of difference, the object, and how to repair it."""
+OnHistoryLost = Callable[[Resource, str, str], None]
+"""Called with the version of an object that the API server has lost, and the lower one that it has."""
+
+
+async def between_cycles(engine: Engine, clock: Clock, steps: Iterator[object]) -> None:
+    """Run all steps, a slice at a time, when no cycle runs and all events are applied."""
+    while await _slice(engine, steps):
+        await clock.sleep(PAUSE)
+
+
+async def _slice(engine: Engine, steps: Iterator[object]) -> bool:
+    """Run one slice. Returns whether there are more."""
+    done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def look() -> None:
+        more = False
+        try:
+            more = sum(1 for _ in islice(steps, SLICE)) == SLICE
+        except Exception as error:
+            _log.error("Inspecting the cache or the queue failed", error=error, stack=True)
+        if not done.done():
+            done.set_result(more)
+
+    engine.inbox.post(Inspect("comparison", look))
+    return await done
 
 
 class Comparer:
@@ -55,6 +82,7 @@ class Comparer:
         client: ApiClient,
         clock: Clock,
         metrics: SchedulerMetrics,
+        on_rewind: OnHistoryLost = lambda resource, seen, found: None,
     ) -> None:
         self._engine = engine
         self._pods = pods
@@ -62,6 +90,7 @@ class Comparer:
         self._client = client
         self._clock = clock
         self._metrics = metrics
+        self._on_rewind = on_rewind
         self._suspects: set[tuple[str, Hashable]] = set()
         self._complaints = Throttle(clock.now)
 
@@ -79,30 +108,15 @@ class Comparer:
         """Compare everything in memory once."""
         seen: set[tuple[str, Hashable]] = set()
         for look in (self._nodes_differ, self._mirrored_pods_differ, self._cached_pods_differ, self._queued_differ):
-            found = look()
-            while await self._between_cycles(found, seen):
-                await self._clock.sleep(PAUSE)
+            await between_cycles(self._engine, self._clock, self._judged(look(), seen))
         self._suspects = seen
         self._metrics.comparisons.inc()
 
-    async def _between_cycles(self, found: Iterator[Finding | None], seen: set[tuple[str, Hashable]]) -> bool:
-        """Compare one slice when no cycle runs and all events are applied. Returns whether there is more."""
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def look() -> None:
-            more = False
-            try:
-                for step, finding in enumerate(islice(found, SLICE), 1):
-                    more = step == SLICE
-                    if finding is not None:
-                        self._judge(finding, seen)
-            except Exception as error:
-                _log.error("Comparing failed", error=error, stack=True)
-            if not done.done():
-                done.set_result(more)
-
-        self._engine.inbox.post(Inspect("comparison", look))
-        return await done
+    def _judged(self, found: Iterator[Finding | None], seen: set[tuple[str, Hashable]]) -> Iterator[None]:
+        for finding in found:
+            if finding is not None:
+                self._judge(finding, seen)
+            yield
 
     def _judge(self, finding: Finding, seen: set[tuple[str, Hashable]]) -> None:
         kind, what, repair = finding
@@ -221,6 +235,10 @@ class Comparer:
             known = informer.objects.get(obj.key)
             if known is None or not reached(known.resource_version, obj.resource_version):
                 differing.add(obj.key)
+            elif _is_lost(known, obj, answer.resource_version):
+                # The numbers of the probe (`client.probing`) do not show it if the server has caught up with them.
+                self._on_rewind(informer.resource, known.resource_version, obj.resource_version)
+                return "", answer.resource_version
         return answer.next_page, answer.resource_version
 
     async def _mend(self, informer: Informer, key: str) -> None:
@@ -247,3 +265,12 @@ class Comparer:
             self._metrics.differences.inc("mirror_outdated")
             _log.error("An event was lost; the list has repaired it", resource=informer.resource, object=key)
             informer.apply(event)
+
+
+def _is_lost(known: Object, listed: Object, version: str) -> bool:
+    """Return whether a list at `version` proves that the version in the mirror is not in the server's history.
+
+    A mirror that is only ahead of the list has a version above that of the list.
+    """
+    older = is_older(listed.resource_version, known.resource_version)
+    return older and known.uid == listed.uid and reached(version, known.resource_version)

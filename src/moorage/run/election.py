@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
 from moorage.app.clock import LeaseClock
+from moorage.client.candidacy import Candidacy
 from moorage.client.election import Election
 from moorage.client.lease import Fence, LeaseCandidate, Terms
 from moorage.framework.ports import ApiClient
@@ -60,8 +61,10 @@ class ElectionThread:
         loop: asyncio.AbstractEventLoop,
         watcher: Watcher,
         on_conflict: Callable[[], None] = lambda: None,
+        version: str = "",
         last_resort: float = LAST_RESORT_SECONDS,
     ) -> None:
+        """`version` is the Kubernetes version that a coordinated candidate announces."""
         self._connect = connect
         self._candidate = candidate
         self._fence = fence
@@ -69,6 +72,7 @@ class ElectionThread:
         self._loop = loop
         self._watcher = watcher
         self._on_conflict = on_conflict
+        self._version = version
         self._last_resort = last_resort
         self._thread = threading.Thread(target=self._main, name="election", daemon=True)
         self._own_loop = asyncio.new_event_loop()
@@ -112,9 +116,25 @@ class ElectionThread:
         try:
             self._election = Election(client, clock, random.Random(), self._candidate, self._fence, self, self._beats)
             self._running = asyncio.create_task(self._run(self._election.run()))
+            announcing = asyncio.create_task(self._run(self._announce(client, clock)))
             await self._stopped.wait()
+            announcing.cancel()
+            await asyncio.gather(announcing, return_exceptions=True)
         finally:
             await client.close()
+
+    async def _announce(self, client: ClosableClient, clock: LeaseClock) -> None:
+        """Keep the LeaseCandidate of this replica if the API server chooses the leader."""
+        candidate = self._candidate
+        if candidate.coordinated:
+            await Candidacy(
+                client,
+                clock,
+                identity=candidate.identity,
+                lease=candidate.name,
+                namespace=candidate.namespace,
+                version=self._version,
+            ).run()
 
     async def _run(self, election: Coroutine[Any, Any, None]) -> None:
         try:
@@ -165,6 +185,6 @@ class ElectionThread:
         os._exit(1)
 
 
-def make_candidate(identity: str, name: str, namespace: str, terms: Terms) -> LeaseCandidate:
+def make_candidate(identity: str, name: str, namespace: str, terms: Terms, coordinated: bool = False) -> LeaseCandidate:
     """Return a candidate for the lease of the configuration."""
-    return LeaseCandidate(identity or make_identity(), name, namespace, terms)
+    return LeaseCandidate(identity or make_identity(), name, namespace, terms, coordinated=coordinated)

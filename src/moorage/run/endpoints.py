@@ -19,6 +19,8 @@ from moorage.client.credentials import Credentials
 from moorage.client.http_client import HttpClient
 from moorage.config.types import API_VERSION, KIND
 from moorage.config.wire import to_wire
+from moorage.endpoints.client import EMULATED_VERSION
+from moorage.endpoints.debugging import VERBOSITY, Debugging
 from moorage.endpoints.health import Check, Health, ProcessView, application
 from moorage.endpoints.loop_bridge import LoopBridge
 from moorage.endpoints.v1.configuration import ConfigurationView
@@ -79,6 +81,7 @@ def process_view(
         status=lambda: _status(scheduler, started, leads),
         views=SchedulerViews(scheduler, bridge, leads, lambda: reloader.outcome.generation if reloader else 1),
         configuration=ConfigurationView(scheduler, reloader, bridge, writable),
+        debugging=Debugging(bridge) if scheduler.configuration.config.enable_profiling else None,
     )
 
 
@@ -92,9 +95,16 @@ def loop_check(heart: Heart) -> Check:
     return Check("scheduling-loop", late)
 
 
+def tasks_check(failure: Callable[[], str]) -> Check:
+    """Return the check that every task that the process needs still runs. A process that lost one ends, but it may
+    take a while to finish its bindings."""
+    return Check("tasks", failure)
+
+
 def _configz(scheduler: Scheduler, reloader: Reloader | None) -> dict[str, Any]:
     config = scheduler.configuration.config
     shown: dict[str, Any] = {"componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}}
+    shown[EMULATED_VERSION] = scheduler.configuration.behaviour.minor
     if reloader is not None:
         shown["reload"] = reloader.outcome.to_wire()
     return shown
@@ -111,7 +121,7 @@ def _status(scheduler: Scheduler, started: float, leads: Callable[[], bool]) -> 
         "Started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "Up": f"{int(time.time() - started)}s",
         "Version": VERSION,
-        "Compatible with": f"kube-scheduler {process_metrics.VERSION}",
+        "Compatible with": f"kube-scheduler {scheduler.configuration.behaviour.release}",
         "Profiles": " ".join(scheduler.engine.profiles),
         "Leads": "yes" if leads() else "no",
     }
@@ -194,7 +204,10 @@ class Endpoints:
             authenticator=Authenticator(reviewing, clock, options.token_cache_seconds),
             authorizer=Authorizer(authorizing, clock, options.allow_cache_seconds, options.deny_cache_seconds),
             always_allow=options.always_allow_paths,
-            writable=(CONFIGURATION,) if options.configuration_changes else (),
+            writable=[
+                *([("POST", CONFIGURATION)] if options.configuration_changes else ()),
+                *([("PUT", VERBOSITY)] if self._process.debugging is not None else ()),
+            ],
         )
         return _App(guard, [reviewing, authorizing])
 

@@ -1,4 +1,4 @@
-"""The flags of `moorage run`: those of kube-scheduler 1.36, and a few of Moorage. Data only.
+"""The flags of `moorage run`: those of kube-scheduler 1.37, and a few of Moorage. Data only.
 
 A row names the option that its value goes to (`options.py` fills the options from this table). A flag with a
 `note` has no effect here: it is accepted with that note as a warning, or refused if ignoring it would leave
@@ -131,9 +131,10 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              help="Namespace of the lease."),
     ),
     "Feature gates": (
-        Flag("feature-gates", _L, "", "Name=true or Name=false, for the scheduler's feature gates of 1.36."),
-        *_refused("only the behaviour of 1.36 is implemented", _L, "",
-                  "emulated-version", "min-compatibility-version"),
+        Flag("feature-gates", _L, "", "Name=true or Name=false, for the scheduler's feature gates."),
+        Flag("emulated-version", _L, "",
+             "Answer as kube-scheduler of this version, 1.36 or 1.37, not only with its feature gates."),
+        *_refused("the version of --emulated-version is followed exactly", _L, "", "min-compatibility-version"),
     ),
     "Metrics": (
         Flag("disabled-metrics", _L, "", "Full names of metrics to leave out.", "run.disabled_metrics"),
@@ -168,7 +169,9 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("kube-api-burst", _I, "100", "Requests at once; ignored with --config.", "connection.burst"),
         *_ignored("objects are read and written as JSON", _T, "application/vnd.kubernetes.protobuf",
                   "kube-api-content-type"),
-        *_ignored("there are no profiling endpoints", _B, "true", "profiling", "contention-profiling"),
+        Flag("profiling", _B, "true", "Serve /debug/pprof and /debug/flags/v; ignored with --config.",
+             "debugging.enable_profiling"),
+        *_ignored("locks are not measured", _B, "true", "contention-profiling"),
     ),
 }
 # fmt: on

@@ -159,8 +159,16 @@ def _duration_mistake(value: str) -> str:
 def _warnings(given: Mapping[str, str]) -> list[str]:
     found = [f"--{name} has no effect: {FLAGS[name].note}" for name in given if FLAGS[name].note]
     if "config" in given:
-        unread = [name for name in ("kube-api-qps", "kube-api-burst") if name in given]
-        found += [f"--{name} is ignored because --config is set; use clientConnection" for name in unread]
+        unread = {
+            "kube-api-qps": "clientConnection",
+            "kube-api-burst": "clientConnection",
+            "profiling": "enableProfiling",
+        }
+        found += [
+            f"--{name} is ignored because --config is set; use {field}"
+            for name, field in unread.items()
+            if name in given
+        ]
     if given.get("port", "0") != "0":
         found.append("--port: there is no insecure port, so HTTPS is served there, as with --secure-port")
     return found

@@ -17,7 +17,7 @@ from moorage.api.pod import Container, Pod
 from moorage.api.requests import pod_requests
 from moorage.api.version import VERSION as MOORAGE_VERSION
 from moorage.client.events import ApiEventRecorder
-from moorage.config.gates import GATES, FeatureGates
+from moorage.config.gates import FeatureGates
 from moorage.endpoints.health import Health
 from moorage.endpoints.loop_bridge import LoopBridge, NotNow
 from moorage.scheduler.engine import Engine
@@ -27,13 +27,10 @@ from moorage.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
-MAJOR, MINOR, VERSION = "1", "36", "v1.36.4"
-"""The kube-scheduler whose behaviour Moorage follows."""
-
 
 def refresh(metrics: SchedulerMetrics, engine: Engine, recorder: ApiEventRecorder) -> None:
     """Copy the present figures of the engine into the gauges."""
-    metrics.pending.replace(((queue,), count) for queue, count in engine.queue.pending.counts().items())
+    metrics.waiting(engine.queue.pending.counts())
     metrics.unschedulable.replace(engine.queue.pending.rejections().items())
     metrics.inflight.replace(((event,), count) for event, count in engine.queue.pending.inflight_events().items())
     assumed = sum(1 for _ in engine.cache.assumed())
@@ -47,11 +44,12 @@ def refresh(metrics: SchedulerMetrics, engine: Engine, recorder: ApiEventRecorde
 def describe(metrics: SchedulerMetrics, gates: FeatureGates) -> None:
     """Set the metrics of the version and the feature gates."""
     system = f"{platform.system().lower()}/{platform.machine()}"
-    version = f"{VERSION}+moorage-{MOORAGE_VERSION}"
+    behaviour = gates.behaviour
+    version = f"{behaviour.release}+moorage-{MOORAGE_VERSION}"
     python = f"python{platform.python_version()}"
-    labels = ("", platform.python_implementation(), "", "", version, python, MAJOR, MINOR, system)
+    labels = ("", platform.python_implementation(), "", "", version, python, *behaviour.minor.split("."), system)
     metrics.build.set(*labels, to=1)
-    for name, gate in GATES.items():
+    for name, gate in gates.known.items():
         stage = {"ga": "", "beta": "BETA", "alpha": "ALPHA"}[gate.stage]
         metrics.features.set(name, stage, to=1 if gates(name) else 0)
 

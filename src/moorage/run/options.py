@@ -15,6 +15,7 @@ from msgspec import structs
 
 from moorage.api.errors import MoorageError
 from moorage.api.resources import CONFIG_MAPS, Unstructured
+from moorage.api.versions import behaviour_of
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import (
     EMPTY,
@@ -28,7 +29,7 @@ from moorage.app.configuration import (
 from moorage.app.reloading import SENT, ConfigurationSource
 from moorage.client import connection
 from moorage.config import ConvertedPolicy, convert_policy
-from moorage.config.gates import DEFAULT_GATES, GATES, FeatureGates
+from moorage.config.gates import DEFAULT_GATES, FeatureGates
 from moorage.config.types import LeaderElection
 from moorage.framework.points import Plugin
 from moorage.run.flags import Flags
@@ -96,7 +97,7 @@ def configuration_of(flags: Flags, sent: str | None = None, known: Sequence[type
     """
     folders = plugin_folders(flags.items("plugin-path"))
     plugins = [find_plugin(reference, folders) for reference in flags.items("plugin")]
-    gates = FeatureGates.parse(flags.text("feature-gates"))
+    gates = gates_of(flags)
     if sent is not None:
         found = configure(sent, plugins=known, source=SENT, gates=gates)
     elif policy := policy_of(flags, gates):
@@ -110,11 +111,21 @@ def configuration_of(flags: Flags, sent: str | None = None, known: Sequence[type
     if name := flags.given.get("scheduler-name"):
         found = found.with_scheduler_name(name)
     config = found.config
-    changed = {} if flags.has("config") else flags.options("connection", given=True)
-    client_connection = structs.replace(config.client_connection, **changed)
-    election = _election(config.leader_election, flags)
-    config = structs.replace(config, leader_election=election, client_connection=client_connection)
+    if not flags.has("config"):
+        client_connection = structs.replace(config.client_connection, **flags.options("connection", given=True))
+        config = structs.replace(config, client_connection=client_connection, **flags.options("debugging", given=True))
+    config = structs.replace(config, leader_election=_election(config.leader_election, flags))
     return dataclasses.replace(found, config=config)
+
+
+def gates_of(flags: Flags) -> FeatureGates:
+    """Return the feature gates of the emulated version, with those that the flags switch."""
+    version = flags.text("emulated-version")
+    try:
+        behaviour_of(version)
+    except MoorageError as error:
+        raise MoorageError(f"--emulated-version: {error}") from error
+    return FeatureGates.parse(flags.text("feature-gates"), version)
 
 
 def _election(election: LeaderElection, flags: Flags) -> LeaderElection:
@@ -161,7 +172,7 @@ def options_of(flags: Flags) -> RunOptions:
     """Return all other options."""
     return RunOptions(
         **flags.options("run"),
-        gates=FeatureGates.parse(flags.text("feature-gates")),
+        gates=gates_of(flags),
         serving=_serving(flags),
         flags=flags.everything(),
         source=_source(flags),
@@ -181,9 +192,14 @@ def _source(flags: Flags) -> ConfigurationSource | None:
     )
 
 
+COORDINATED = "CoordinatedLeaderElection"
+"""The gate with which the API server chooses the leader."""
+
+
 def gate_warnings(gates: FeatureGates) -> list[str]:
-    """Return warnings for switched gates, which affect the configuration only."""
-    switched = [name for name, on in gates.chosen.items() if on != GATES[name].default]
+    """Return warnings for switched gates that affect the configuration only."""
+    chosen = {name: on for name, on in gates.chosen.items() if name != COORDINATED}
+    switched = [name for name, on in chosen.items() if on != gates.known[name].default]
     return [
         f"--feature-gates: {name} changes which plugins and arguments are defaults, and nothing else yet"
         for name in switched

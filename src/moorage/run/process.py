@@ -13,7 +13,6 @@ import asyncio
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any
 
 import uvloop
 
@@ -31,9 +30,9 @@ from moorage.endpoints.health import PING, Check, Health
 from moorage.run import metrics as process_metrics
 from moorage.run import takeover
 from moorage.run.election import ElectionThread, make_candidate
-from moorage.run.endpoints import loop_check
+from moorage.run.endpoints import loop_check, tasks_check
 from moorage.run.host import SchedulerHost
-from moorage.run.options import RunOptions
+from moorage.run.options import COORDINATED, RunOptions
 from moorage.run.watchdog import FAILED
 from moorage.runtime.background import STEADY_SECONDS
 from moorage.scheduler.engine import GRACE_SECONDS
@@ -66,7 +65,7 @@ class Process:
         self._election: ElectionThread | None = None
 
     async def run(self) -> int:
-        self._host = host = SchedulerHost()
+        self._host = host = SchedulerHost(self._options.gates.behaviour)
         self._won: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         self._tracing = tracing.from_environment(os.environ, host.clock.now, host.clock.wall)
         host.take_signals(self._on_hangup)
@@ -85,7 +84,7 @@ class Process:
             )
             host.watch()
             await self._serve(credentials)
-            host.run(self._live(credentials), "start")
+            host.run(self._live(credentials), "start", returns=True)
             code = await host.until_ended()
             await self._stop()
             return code
@@ -121,8 +120,7 @@ class Process:
         else:
             await self._follow()
         self._leads = True
-        engine = await self._host.scheduler.lead()
-        engine.add_done_callback(self._on_engine_end)
+        await self._host.scheduler.lead()
         self._host.run_comparer(self._is_idle)
 
     async def _win(self, credentials: Credentials) -> None:
@@ -133,7 +131,8 @@ class Process:
         free = await takeover.free_version(host.client, name, namespace)
         if not self._config.delay_cache_until_active:
             await self._follow()
-        candidate = make_candidate(self._options.identity, name, namespace, self._terms)
+        coordinated = self._options.gates(COORDINATED)
+        candidate = make_candidate(self._options.identity, name, namespace, self._terms, coordinated)
         agent = default_user_agent("leader-election")
         self._election = ElectionThread(
             connect=lambda clock: connect(credentials, clock, user_agent=agent),
@@ -143,6 +142,7 @@ class Process:
             loop=asyncio.get_running_loop(),
             watcher=self,
             on_conflict=lambda: host.metrics.slow_path.inc(election.resource_name),
+            version=self._configuration.behaviour.release.removeprefix("v"),
         )
         self._election.start()
         lease = await self._won
@@ -202,16 +202,16 @@ class Process:
 
     def _health(self) -> Health:
         """Return kube-scheduler's checks by their names, and the check of the heartbeat."""
-        loop = loop_check(self._host.heart)
+        alive = (loop_check(self._host.heart), tasks_check(lambda: self._host.failure))
         election = [Check("leaderElection", self._lease_overdue)] if self._elects else []
         shutdown = Check("shutdown", lambda: "process is shutting down" if self._host.stopping else "")
         synced = Check("sched-handler-sync", self._not_synced)
         runs = Check("plugin-run", self._failing_runs, fails=False)
         return Health(
             {
-                "healthz": (PING, *election, loop),
-                "livez": (PING, loop),
-                "readyz": (PING, *election, shutdown, synced, loop, runs),
+                "healthz": (PING, *election, *alive),
+                "livez": (PING, *alive),
+                "readyz": (PING, *election, shutdown, synced, *alive, runs),
             }
         )
 
@@ -242,10 +242,6 @@ class Process:
         self._host.metrics.leader.set(self._config.leader_election.resource_name, to=0)
         self._lost = True
         self._host.end(FAILED, f"leader election lost: {reason}")
-
-    def _on_engine_end(self, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            self._host.end(FAILED, f"the scheduling loop failed: {task.exception()!r}")
 
     def _on_hangup(self) -> None:
         if self._host.reloader is None:

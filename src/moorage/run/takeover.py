@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import LEASES, PODS
 from moorage.client.informers import Informer
 from moorage.client.lease import is_released
+from moorage.client.lists import is_older
 from moorage.client.reflector import close_stream
 from moorage.framework.ports import BOOKMARK, ApiClient, Clock, ObjectList
 from moorage.telemetry import logs
@@ -59,7 +60,14 @@ async def catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
 
 
 async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
+    while not (known := pods.status().version):
+        await clock.sleep(STEP)  # the pods are being listed again
     first = await client.list(PODS, resource_version="", limit=PAGE)
+    if is_older(first.resource_version, known):
+        pods.relist()
+        raise MoorageError(
+            f"it is at version {first.resource_version}, and was at {known} before, as after a restored backup"
+        )
     if not first.next_page:
         await _see_all(_assigned(first), first.resource_version, pods, clock)
         return

@@ -2,7 +2,8 @@
 
 If a heartbeat is late, the watchdog logs the stack of the loop's thread, with the plugin that blocks it; and
 once more if the process is asked to stop and the loop still does not return. This costs nothing while the
-loop is not blocked: no hook is wrapped or timed.
+loop is not blocked: no hook is wrapped or timed. On a busy machine a heartbeat is also late because the
+process does not get the processor. The watchdog leaves that time out: no plugin causes it.
 
 The first SIGTERM or SIGINT asks the process to stop; the second one ends it at once. The handlers are
 Python's own, because a blocked event loop would not run its handlers.
@@ -16,8 +17,9 @@ import select
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 
 from moorage.framework import points
@@ -43,11 +45,13 @@ class Heart:
         self._timer: asyncio.TimerHandle | None = None
         self.thread_id = threading.get_ident()
         """The thread whose loop beats."""
+        self.native_id = threading.get_native_id()
+        """Its number in the system."""
         self.beats = 0
 
     def start(self) -> None:
         """Start on the loop to be watched."""
-        self.thread_id = threading.get_ident()
+        self.thread_id, self.native_id = threading.get_ident(), threading.get_native_id()
         self._last = self._now()
         self._beat(asyncio.get_running_loop())
 
@@ -88,13 +92,72 @@ STEADY = 8
 FRAMES = 25
 
 
+ThreadTimes = tuple[float, float]
+"""Seconds for which a thread has used a processor, and for which it was ready but waited for one."""
+
+
+def thread_times(heart: Heart) -> ThreadTimes:
+    """Return the times of the thread that beats. Systems without /proc do not tell how long it waited."""
+    try:
+        with open(f"/proc/self/task/{heart.native_id}/schedstat", "rb") as file:
+            used, waited, _ = file.read().split()
+        return int(used) / 1e9, int(waited) / 1e9
+    except (OSError, ValueError):
+        return _cpu_seconds(heart.thread_id), 0.0
+
+
+def _cpu_seconds(thread_id: int) -> float:
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread_id))
+    except (AttributeError, OSError):
+        return 0.0
+
+
+class LostTime:
+    """How long the loop's thread has not run since the last beat because the process did not get the processor.
+
+    Either the thread waited for a processor, or the watchdog's own thread was late while the loop's thread used
+    none: then the whole process stood still, as in a virtual machine that its host has paused."""
+
+    def __init__(self, heart: Heart, now: Callable[[], float], times: Callable[[Heart], ThreadTimes]) -> None:
+        self._heart = heart
+        self._now = now
+        self._times = times
+        self._beats = -1
+        self._start: ThreadTimes = (0.0, 0.0)
+        self._late = 0.0
+        """Seconds by which the watchdog was late since that beat."""
+        self._last = now()
+        self.seconds = 0.0
+
+    def update(self) -> None:
+        """Take the times of now. The watchdog calls it once per step."""
+        now, times = self._now(), self._times(self._heart)
+        late, self._last = max(now - self._last - STEP, 0.0), now
+        if self._heart.beats != self._beats:
+            self._beats, self._start, self._late = self._heart.beats, times, 0.0
+            self.seconds = 0.0
+            return
+        self._late += late
+        used, waited = times[0] - self._start[0], times[1] - self._start[1]
+        self.seconds = max(waited, self._late - used, 0.0)
+
+
 class Watchdog:
     """Watches a heartbeat until stopped."""
 
-    def __init__(self, heart: Heart, metrics: SchedulerMetrics | None = None, slow: float = SLOW) -> None:
+    def __init__(
+        self,
+        heart: Heart,
+        metrics: SchedulerMetrics | None = None,
+        slow: float = SLOW,
+        times: Callable[[Heart], ThreadTimes] = thread_times,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._heart = heart
         self._metrics = metrics
         self._slow = slow
+        self._lost = LostTime(heart, now, times)
         self.stopping = False
         """Whether the process was asked to stop, and waits for the loop."""
         self._stopped = threading.Event()
@@ -116,15 +179,24 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._stopped.wait(STEP):
-            if self._heart.age() > self._slow + INTERVAL:
-                self._look()
+            self.step()
+
+    def step(self) -> None:
+        """Report the loop if it is blocked now."""
+        self._lost.update()
+        if self._held() > self._slow + INTERVAL:
+            self._look()
+
+    def _held(self) -> float:
+        """Return the seconds since the last beat in which the loop could have run."""
+        return self._heart.age() - self._lost.seconds
 
     def _look(self) -> None:
         """Report a blockage once, and again if a hook turns out to cause it: the first cause may have been
         another one, without a beat in between."""
         frame = sys._current_frames().get(self._heart.thread_id)
         silence = self._heart.beats, self.stopping
-        if frame is None or self._heart.age() <= self._slow:
+        if frame is None or self._held() <= self._slow:
             return
         found = hook_of(frame)
         self._times = self._times + 1 if found == self._seen else 1
@@ -170,25 +242,24 @@ class Signals:
         self,
         on_first: Callable[[signal.Signals], object],
         watchdog: Watchdog,
-        on_hangup: Callable[[], object] | None = None,
+        others: Mapping[signal.Signals, Callable[[], object]] | None = None,
     ) -> None:
+        """`others` are handlers that are called on the loop and do not end the process."""
         self._on_first = on_first
-        self._on_hangup = on_hangup
+        self._others = dict(others or {})
         self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self.ending = False
         """Whether the process was asked to stop, by a signal or otherwise; the next signal ends it at once."""
         self._before = {number: signal.signal(number, self._received) for number in SIGNALS}
-        if on_hangup is not None:
-            self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hung_up)
+        self._before |= {number: signal.signal(number, self._received_other) for number in self._others}
 
     def remove(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
-    def _hung_up(self, number: int, frame: FrameType | None) -> None:
-        if self._on_hangup is not None:
-            self._loop.call_soon_threadsafe(self._on_hangup)
+    def _received_other(self, number: int, frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(self._others[signal.Signals(number)])
 
     def _received(self, number: int, frame: FrameType | None) -> None:
         received = signal.Signals(number)

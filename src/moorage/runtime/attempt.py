@@ -32,6 +32,8 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.record import Diagnosis, ExtenderVerdict
 from moorage.runtime.score_board import Buffers, ScoreBoard, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores
+from moorage.runtime.stopwatch import AttemptStopwatch
+from moorage.runtime.top_scores import KeptTop
 
 _NO_ROWS: BoolArray = np.zeros(0, dtype=np.bool_)
 
@@ -84,18 +86,13 @@ class Baseline(abc.ABC):
         attempt.state = self.state.child()
         attempt.statuses, attempt.ok = self.statuses.copy(), self.ok.copy()
 
-    @property
-    def may_decide(self) -> bool:
-        """Return whether `best_row` can decide."""
-        return False
-
     def best_row(self, attempt: Attempt) -> int | None:
         """Return the row that wins without scoring any node again, the first in snapshot order among equals; -1 if no
         node fits. Sets `attempt.state`. None means that the remaining plugins must be called."""
         return None
 
-    def board(self) -> ScoreBoard | None:
-        """Return all scores if every one is known, otherwise None."""
+    def top(self) -> KeptTop | None:
+        """Return the best rows with their scores, for the record of an attempt that `best_row` has decided."""
         return None
 
     def filter(self, attempt: Attempt, filters: Iterable[FilterPlugin]) -> Status:
@@ -159,6 +156,8 @@ class Attempt:
     """Compatible mode: the rows of the candidates in the order in which they are evaluated."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
+    stopwatch: AttemptStopwatch | None = None
+    """Ends the attempt if it takes too long; None in questions, which may take their time."""
 
     def __init__(
         self, info: QueuedPod, profile: Profile, nodes: Nodes, started: float = 0.0, every: EveryRow | None = None
@@ -178,6 +177,11 @@ class Attempt:
     def forget_refusals(self) -> None:
         """Put every node in play again; the results of PreFilter stay."""
         self.statuses, self.ok = NodeStatuses(self.nodes), self.every.alive.copy()
+
+    def waited(self) -> None:
+        """Leave the time since the last plugin call out of the time that the attempt may take."""
+        if self.stopwatch is not None:
+            self.stopwatch.wait()
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
         """Take rows out of play."""

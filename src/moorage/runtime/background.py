@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
+from moorage.api.failures import is_being_cancelled, is_cancellation, is_interruption
 from moorage.framework.points import Plugin
 from moorage.framework.ports import Clock
-from moorage.runtime.calling import is_being_cancelled
 from moorage.runtime.services import OnFailure
 from moorage.telemetry import logs
 
@@ -26,8 +24,8 @@ async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> N
         try:
             await plugin.run()
             return
-        except (Exception, asyncio.CancelledError) as error:
-            if is_being_cancelled():
+        except BaseException as error:
+            if is_being_cancelled() or is_cancellation(error) or is_interruption(error):
                 raise
             if clock.now() - began >= STEADY_SECONDS:
                 pause = FIRST_PAUSE

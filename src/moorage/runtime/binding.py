@@ -9,20 +9,23 @@ import asyncio
 from dataclasses import dataclass
 
 from moorage.api.errors import OutcomeUnknown
+from moorage.api.failures import is_cancellation
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import PreBindPlugin
+from moorage.framework.points import PERMIT, RESERVE, PreBindPlugin
 from moorage.framework.status import SUCCESS, Code, PreBindPreFlight, Status
-from moorage.runtime.calling import call_async, checked, failed, is_being_cancelled, maybe_await, unexpected
+from moorage.runtime.calling import call_async, checked, failed, maybe_await, unexpected
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import HeldPod, permit_timeout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Flight:
     """The PreBind plan of one pod: groups that run one after the other; the plugins of a group run together."""
 
     groups: tuple[tuple[PreBindPlugin, ...], ...] = ()
+    alone: PreBindPlugin | None = None
+    """The plugin that runs now, if it runs alone and so in the task of the whole plan."""
 
 
 def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Flight, Status]:
@@ -33,7 +36,7 @@ def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tupl
     for plugin in profile.pre_bind:
         try:
             answer = plugin.pre_bind_pre_flight(state, pod, node)
-        except Exception as error:
+        except BaseException as error:
             return Flight(), failed(plugin, "PreBindPreFlight", pod, error, node)
         if isinstance(answer, PreBindPreFlight):
             together = answer.allow_parallel
@@ -56,6 +59,7 @@ def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tupl
 async def run_pre_bind(flight: Flight, state: CycleState, pod: Pod, node: str) -> Status:
     """Run the plan. The first group with a failure ends it, and the other plugins of that group are cancelled."""
     for group in flight.groups:
+        flight.alone = group[0] if len(group) == 1 else None
         status = await _run_group(group, state, pod, node)
         if not status.is_success:
             return _error(status)
@@ -65,19 +69,29 @@ async def run_pre_bind(flight: Flight, state: CycleState, pod: Pod, node: str) -
 async def _run_group(group: tuple[PreBindPlugin, ...], state: CycleState, pod: Pod, node: str) -> Status:
     if len(group) == 1:
         return await call_async(group[0], "PreBind", pod, group[0].pre_bind, state, pod, node, node=node)
-    tasks = [
-        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node)) for p in group
-    ]
+    plugins = {
+        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node)): p for p in group
+    }
+    running = set(plugins)
     try:
-        for done in asyncio.as_completed(tasks):
-            status = await done
-            if not status.is_success:
-                return status
+        while running:
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if task.cancelled():
+                    return cancelled_itself(plugins[task], pod, node)
+                if not task.result().is_success:
+                    return task.result()
     finally:
-        for task in tasks:
+        for task in plugins:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*plugins, return_exceptions=True)
     return SUCCESS
+
+
+def cancelled_itself(plugin: PreBindPlugin | None, pod: Pod, node: str) -> Status:
+    """Return the Error for a PreBind that cancelled the task that called it."""
+    text = "PreBind cancelled the task that called it"
+    return Status.error(text) if plugin is None else failed(plugin, "PreBind", pod, asyncio.CancelledError(text), node)
 
 
 async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
@@ -89,11 +103,9 @@ async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> 
             answer = await maybe_await(plugin.bind(state, pod, node))
         except OutcomeUnknown:
             raise
-        except asyncio.CancelledError as error:
-            if is_being_cancelled():
+        except BaseException as error:
+            if is_cancellation(error):
                 raise
-            return failed(plugin, "Bind", pod, error, node)
-        except Exception as error:
             return failed(plugin, "Bind", pod, error, node)
         status = checked(plugin, "Bind", pod, answer, node)
         if not status.is_skip:
@@ -111,11 +123,9 @@ async def run_post_bind(profile: Profile, state: CycleState, pod: Pod, node: str
     for plugin in profile.post_bind:
         try:
             await maybe_await(plugin.post_bind(state, pod, node))
-        except asyncio.CancelledError as error:
-            if is_being_cancelled():
+        except BaseException as error:
+            if is_cancellation(error):
                 raise
-            failed(plugin, "PostBind", pod, error, node)
-        except Exception as error:
             failed(plugin, "PostBind", pod, error, node)
 
 
@@ -127,10 +137,12 @@ def run_reserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> Sta
     for plugin in profile.reserve:
         try:
             answer = plugin.reserve(state, pod, node)
+            if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+                watch.lap(plugin.name, RESERVE)
             if answer is None:
                 continue
             status = checked(plugin, "Reserve", pod, answer, node)
-        except Exception as error:
+        except BaseException as error:
             return failed(plugin, "Reserve", pod, error, node)
         if status.is_success:
             continue
@@ -145,7 +157,7 @@ def run_unreserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> N
     for plugin in reversed(profile.reserve):
         try:
             plugin.unreserve(state, pod, node)
-        except Exception as error:
+        except BaseException as error:
             failed(plugin, "Unreserve", pod, error, node)
 
 
@@ -156,7 +168,9 @@ def run_permit(profile: Profile, state: CycleState, pod: Pod, node: str) -> tupl
     for plugin in profile.permit:
         try:
             status = checked(plugin, "Permit", pod, plugin.permit(state, pod, node), node)
-        except Exception as error:
+            if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+                watch.lap(plugin.name, PERMIT)
+        except BaseException as error:
             return failed(plugin, "Permit", pod, error, node), None
         if status.is_success:
             continue

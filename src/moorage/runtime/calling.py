@@ -5,15 +5,16 @@ is logged with its traceback, and fails that attempt only."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import Any
 
+from moorage.api.failures import failure_text, is_cancellation, is_interruption, repr_of
 from moorage.api.pod import Pod
 from moorage.api.problems import without_addresses
 from moorage.framework.points import Plugin
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.runtime.lifting import NodeFailure
+from moorage.runtime.stopwatch import AttemptOverdue
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import METRICS
 
@@ -32,13 +33,16 @@ def prefix(point: str, plugin: str) -> str:
 
 
 def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str = "") -> Status:
-    """Return the Error status for an exception of a plugin."""
+    """Return the Error status for an exception of a plugin. An interruption of the process and the end of an
+    overdue attempt are raised again."""
     if isinstance(error, NodeFailure):
         node, error = error.node, error.__cause__ or error
+    if is_interruption(error) or isinstance(error, AttemptOverdue):
+        raise error
     _log.error("Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node)
     _count(plugin, point)
     where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
-    text = without_addresses(f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}")
+    text = without_addresses(f"{prefix(point, plugin.name)}{where}: {failure_text(error)}")
     return Status(Code.ERROR, (text,), plugin.name, cause=error)
 
 
@@ -54,7 +58,7 @@ def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -
     if answer is None:
         return SUCCESS
     if not isinstance(answer, Status):
-        return failed(plugin, point, pod, TypeError(f"expected a Status or None, got {answer!r}"), node)
+        return failed(plugin, point, pod, TypeError(f"expected a Status or None, got {repr_of(answer)}"), node)
     if answer.code is Code.SUCCESS:
         return SUCCESS
     if answer.code is Code.ERROR:
@@ -75,21 +79,12 @@ async def maybe_await(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def is_being_cancelled() -> bool:
-    """Return whether the running task is being cancelled. If not, a CancelledError comes from a task that the plugin
-    cancelled itself, and is a failure like any other."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 async def call_async(plugin: Plugin, point: str, pod: Pod, hook: Any, *args: Any, node: str = "") -> Status:
     """Call a hook of the binding cycle and turn exceptions into a Status; cancellation is re-raised."""
     try:
         answer = await maybe_await(hook(*args))
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
+    except BaseException as error:
+        if is_cancellation(error):
             raise
-        return failed(plugin, point, pod, error, node)
-    except Exception as error:
         return failed(plugin, point, pod, error, node)
     return checked(plugin, point, pod, answer, node)

@@ -95,7 +95,7 @@ class DryRunPlugins:
             try:
                 answer = (plugin.add_pod if added else plugin.remove_pod)(state, self.pod, other, node)
                 status = SUCCESS if answer is None else checked(plugin, point, self.pod, answer, node.name)
-            except Exception as error:
+            except BaseException as error:
                 return failed(plugin, point, self.pod, error, node.name)
             if status is not SUCCESS:
                 return status

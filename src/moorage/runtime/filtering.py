@@ -11,12 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from moorage.api.failures import repr_of
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import WholeTableFilterPlugin
-from moorage.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
+from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes, NodeView, Refusal, Refusals
 from moorage.framework.optional import VectorFilterPlugin
-from moorage.framework.points import FilterPlugin
+from moorage.framework.points import FILTER, FilterPlugin
 from moorage.framework.status import SUCCESS, Code, Status, gravest
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.calling import checked, failed, unexpected
@@ -57,7 +58,7 @@ def filter_dense(
             else:
                 statuses.set_rows(nodes.rows[hit], status)
                 refused |= hit
-    except Exception as error:
+    except BaseException as error:
         return nodes, failed(plugin, "Filter", pod, error)
     return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
 
@@ -66,12 +67,14 @@ def _filter_each(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
     """Run one Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
-    refused, call = [], plugin.filter
+    refused, call, watch = [], plugin.filter, state.stopwatch
     for index, node in enumerate(nodes):
         try:
             answer = call(state, pod, node)
-        except Exception as error:
+        except BaseException as error:
             return nodes, failed(plugin, "Filter", pod, error, node.name)
+        if watch is not None and watch.now() > watch.next_look:
+            watch.check(plugin.name, FILTER)
         if answer is None:
             continue
         status = _verdict(plugin, pod, node, answer)
@@ -94,15 +97,20 @@ Hits = Iterable[tuple[BoolArray | int, Status]]
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
     """Return the validated answer of `filter_nodes`. `within` leaves nodes out."""
     if not isinstance(answer, Refusals):
-        raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}")
+        raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {repr_of(answer)}")
     if answer.nodes is not nodes:
         raise ValueError("filter_nodes() returned refusals for other nodes than those that it was given")
-    entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
-    sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
-    entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]
+    # Many entries of one answer may share a mask.
+    masks = {id(entry.mask): entry.mask for entry in answer.entries}
+    if within is not None:
+        masks = {key: mask & within for key, mask in masks.items()}
+    sizes = {key: int(np.count_nonzero(mask)) for key, mask in masks.items()}  # half the price of any()
+    hitting = [entry for entry in answer.entries if sizes[id(entry.mask)]]
+    entries = [Refusal(masks[id(entry.mask)], entry.reason, entry.code) for entry in hitting]
     if not entries:
         return ()
-    if all(isinstance(entry.reason, str) for entry in entries) and _are_disjoint(entries, sum(sizes)):
+    total = sum(sizes[id(entry.mask)] for entry in hitting)
+    if all(isinstance(entry.reason, str) for entry in entries) and _are_disjoint(entries, total):
         return [(entry.mask, Status(entry.code, (str(entry.reason),), plugin.name)) for entry in entries]
     return _combined(plugin, entries)
 
@@ -111,20 +119,37 @@ def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
     """Return whether no node is hit twice, as for one reason, or if a plugin gives each node one of several."""
     if len(entries) == 1:
         return True
+    if total > len(entries[0].mask):
+        return False
     return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
     """Combine statuses: nodes hit by the same entries share one if the reasons are plain strings; otherwise each node
     has its own."""
-    if len(entries) > _MAX_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
+    if not all(isinstance(entry.reason, str) for entry in entries):
         yield from _one_by_one(plugin, entries)
         return
-    bits = sum(entry.mask.astype(np.int64) << bit for bit, entry in enumerate(entries))
-    for combination in np.unique(bits).tolist():
-        if combination:
-            mine = [entry for bit, entry in enumerate(entries) if combination >> bit & 1]
-            yield bits == combination, _joined(plugin, mine, 0)
+    numbers = _numbered([*{id(entry.mask): entry.mask for entry in entries}.values()])
+    for number in np.unique(numbers).tolist():
+        same = numbers == number
+        first = int(same.argmax())
+        mine = [entry for entry in entries if entry.mask[first]]
+        if mine:
+            yield same, _joined(plugin, mine, first)
+
+
+def _numbered(masks: Sequence[BoolArray]) -> IntArray:
+    """Return a number for each node, equal for nodes that are in the same masks. A few masks at a time are combined
+    into one integer, so that thousands of reasons cost a few arrays."""
+    numbers: IntArray = np.zeros(len(masks[0]), dtype=np.int64)
+    for start in range(0, len(masks), _MAX_COMBINED):
+        if start:
+            numbers = np.unique(numbers, return_inverse=True)[1]
+        for mask in masks[start : start + _MAX_COMBINED]:
+            numbers *= 2
+            numbers += mask
+    return numbers
 
 
 def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
@@ -170,8 +195,10 @@ def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView)
     """Run one Filter plugin on one node in the scalar form: Success, a rejection or an Error."""
     try:
         answer = plugin.filter(state, pod, node)
-    except Exception as error:
+    except BaseException as error:
         return failed(plugin, "Filter", pod, error, node.name)
+    if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+        watch.check(plugin.name, FILTER)
     return SUCCESS if answer is None else _verdict(plugin, pod, node, answer)
 
 
@@ -189,7 +216,7 @@ def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node:
         if plugin.name not in state.skip_filter:
             try:
                 status = checked(plugin, "AddPod", pod, plugin.add_pod(state, pod, added, node), node.name)
-            except Exception as error:
+            except BaseException as error:
                 return failed(plugin, "AddPod", pod, error, node.name)
             if not status.is_success:
                 return status
@@ -202,7 +229,7 @@ def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, 
         if plugin.name not in state.skip_filter:
             try:
                 status = checked(plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name)
-            except Exception as error:
+            except BaseException as error:
                 return failed(plugin, "RemovePod", pod, error, node.name)
             if not status.is_success:
                 return status
@@ -213,10 +240,14 @@ def filter_rows(
     plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
 ) -> Status:
     """Run these Filter plugins. `ok` marks the rows that are still in play and is narrowed in place."""
-    skipped, nodes = state.skip_filter, every.nodes
+    skipped, nodes, watch = state.skip_filter, every.nodes, state.stopwatch
+    before = ""
     for plugin in plugins:
         if plugin.name in skipped:
             continue
+        if before and watch is not None and watch.now() > watch.next_look:
+            watch.check(before, FILTER)
+        before = plugin.name
         if not isinstance(plugin, WholeTableFilterPlugin):
             status = _dense(plugin, state, pod, every, statuses, ok)
             if not status.is_success:
@@ -237,8 +268,10 @@ def filter_rows(
                 else:
                     statuses.set_where(hit, status)
                     ok ^= hit  # hit is within ok, so this takes it out
-        except Exception as error:
+        except BaseException as error:
             return failed(plugin, "Filter", pod, error)
+    if before and watch is not None and watch.now() > watch.next_look:
+        watch.check(before, FILTER)
     return SUCCESS
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from moorage.api.failures import failure_text, repr_of
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import IntArray, Nodes
+from moorage.framework.points import SCORE
 from moorage.framework.status import Status
 
 
@@ -19,7 +21,7 @@ class NodeFailure(Exception):
     """A plugin raised, or returned an invalid value, for one node."""
 
     def __init__(self, node: str, cause: BaseException) -> None:
-        super().__init__(f"{type(cause).__name__}: {cause}")
+        super().__init__(failure_text(cause))
         self.node = node
         self.__cause__ = cause
 
@@ -36,8 +38,10 @@ def lift_score(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
                     return value
                 raise TypeError("score() returned a Success status instead of a number")
             out[index] = whole(value)
-        except Exception as error:
+        except BaseException as error:
             raise NodeFailure(node.name, error) from error
+        if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+            watch.check(plugin.name, SCORE)
     return out
 
 
@@ -47,7 +51,7 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 def whole(value: Any) -> int:
     """Return a score as int64: a finite int or float, truncated. A bool or a string is not a score."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"expected a number as score, got {value!r}")
+        raise TypeError(f"expected a number as score, got {repr_of(value)}")
     if not isinstance(value, int) and not np.isfinite(value):
         raise ValueError(f"a score must be finite, got {value!r}")
     cut = int(value)
@@ -70,7 +74,7 @@ def fill_scores(
 def write_scores(answer: Any, nodes: Nodes, out: IntArray) -> None:
     """Copy an array of scores into `out`; fractions are truncated, NaN and infinity are rejected."""
     if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "iuf":
-        raise TypeError(f"expected an array of int64 or float64 scores, got {answer!r}")
+        raise TypeError(f"expected an array of int64 or float64 scores, got {repr_of(answer)}")
     if answer.shape != out.shape:
         raise ValueError(f"expected {len(out)} scores, one per node, got an array of shape {answer.shape}")
     if answer.dtype.kind == "f":
@@ -94,7 +98,7 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
     if isinstance(answer, Status):
         return answer
     if not isinstance(answer, Mapping):
-        raise TypeError(f"normalize_scores() must return a mapping of node names to scores, got {answer!r}")
+        raise TypeError(f"normalize_scores() must return a mapping of node names to scores, got {repr_of(answer)}")
     unknown = sorted(set(answer) - set(named))
     if unknown:
         raise ValueError(f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes")

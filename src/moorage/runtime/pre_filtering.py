@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from moorage.api.failures import is_cancellation, repr_of
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes
-from moorage.framework.points import PreFilterPlugin
+from moorage.framework.points import POST_FILTER, PRE_FILTER, PreFilterPlugin
 from moorage.framework.status import SKIP, SUCCESS, Code, PostFilterResult, PreFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.calling import checked, failed, maybe_await, unexpected
@@ -38,11 +39,14 @@ def run_pre_filter(
     refused: Status | None = None
     names: frozenset[str] | None = None
     narrowed: list[str] = []
+    watch = state.stopwatch
     for plugin in profile.pre_filter if plugins is None else plugins:
         try:
             answer = plugin.pre_filter(state, pod, nodes)
-        except Exception as error:
+        except BaseException as error:
             return PreFiltered(failed(plugin, "PreFilter", pod, error))
+        if watch is not None and watch.now() > watch.next_look:
+            watch.check(plugin.name, PRE_FILTER)
         if answer is None:
             continue
         if answer is SKIP:  # the common case, without a detour
@@ -95,11 +99,15 @@ async def run_post_filter(
     for plugin in profile.post_filter:
         try:
             result, answer = _split(await maybe_await(plugin.post_filter(state, pod, statuses)))
-        except Exception as error:
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
             return None, failed(plugin, "PostFilter", pod, error)
+        if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+            watch.lap(plugin.name, POST_FILTER)
         status = checked(plugin, "PostFilter", pod, answer)
         if status.is_success:
-            return result, status
+            return result, status if answer is None else answer  # its reasons end up in the pod's message
         if status.code is Code.ERROR:
             # As it is, without a prefix: it ends up at the tail of the pod's message.
             return None, Status(Code.ERROR, status.reasons if answer is None else answer.reasons, plugin.name)
@@ -124,5 +132,5 @@ def _split(answer: object) -> tuple[PostFilterResult | None, Status | None]:
             return result, status
         case _:
             raise TypeError(
-                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {answer!r}"
+                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {repr_of(answer)}"
             )

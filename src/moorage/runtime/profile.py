@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from moorage.api.failures import failure_text, is_interruption
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.framework import points
 from moorage.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, EventResource, Registration
 from moorage.framework.points import EXTENSION_POINTS, Plugin
@@ -61,7 +63,9 @@ class Profile:
         self.plugins = {p.name: p for row in by_point.values() for p in row}
         """Every instance once, by name."""
         refusing = [p for point in EXTENSION_POINTS if point.refuses for p in by_point.get(point.name, ())]
-        self._registrations = registrations(refusing, extenders=bool(services.extenders))
+        self._registrations = registrations(
+            refusing, extenders=bool(services.extenders), behaviour=services.cluster.behaviour
+        )
         self.deciding: tuple[Plugin, ...] = tuple(
             {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
         )
@@ -73,14 +77,18 @@ class Profile:
         return self._registrations
 
 
-def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Sequence[Registration]]:
-    """Return the events of plugins that can reject a pod, with kube-scheduler's two additions."""
+def registrations(
+    plugins: Iterable[Plugin], *, extenders: bool, behaviour: Behaviour = DEFAULT_BEHAVIOUR
+) -> dict[str, Sequence[Registration]]:
+    """Return the events of plugins that can reject a pod, with kube-scheduler's additions."""
     known: dict[str, Sequence[Registration]] = {}
     for plugin in plugins:
         try:
-            known[plugin.name] = _registrations_of(plugin)
-        except Exception as error:
-            text = f'plugin "{plugin.name}": events_to_register(): {type(error).__name__}: {error}'
+            known[plugin.name] = _registrations_of(plugin, behaviour)
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            text = f'plugin "{plugin.name}": events_to_register(): {failure_text(error)}'
             raise PluginError(text) from error
     if extenders:
         known[EXTENDER] = every_event()
@@ -116,11 +124,13 @@ def every_event() -> list[Registration]:
     return [Registration(ClusterEvent(resource, ActionType.ALL)) for resource in WITHOUT_REGISTRATION]
 
 
-def _registrations_of(plugin: Plugin) -> list[Registration]:
+def _registrations_of(plugin: Plugin, behaviour: Behaviour) -> list[Registration]:
     declared = plugin.events_to_register()
     if declared is None:
         return every_event()
     found = check_registrations(declared)
+    if not behaviour.node_add_implies_taint:
+        return found
     # A node may be added tainted and become usable when the taint goes (kubernetes#109437).
     adds = any(r.event.resource == NODE and r.event.action & ActionType.ADD for r in found)
     taints = any(r.event.resource == NODE and r.event.action & ActionType.UPDATE_NODE_TAINT for r in found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
@@ -27,11 +28,18 @@ from moorage.runtime.scoring import Scoring, add_scores, run_pre_score, run_scor
 _PASSED = PreFiltered(SUCCESS)
 
 
+class NamedJudge(Protocol):
+    """A plugin, or an extender in its place."""
+
+    @property
+    def name(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PluginVerdict:
     """The answer of one plugin about all nodes, as if no other plugin refused any."""
 
-    plugin: Plugin
+    plugin: NamedJudge
     statuses: NodeStatuses
     """The nodes that PreFilter or Filter refuses. Empty if Filter failed."""
     pre: PreFiltered = _PASSED

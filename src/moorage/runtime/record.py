@@ -6,20 +6,17 @@ Types only: the runtime and the cycle fill them, `scheduler.records` keeps them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moorage.runtime.top_scores import KeptTop, NodeScore, TopScores
 from moorage.state.node_listing import NodeEpoch
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Results of an attempt, spelled as in the metrics."""
-
-TOP_NODES = 10
-"""How many of the best nodes keep their scores."""
 
 
 class RefusalCount(NamedTuple):
@@ -40,92 +37,6 @@ class ExtenderVerdict(NamedTuple):
     """Why it did not count, if it is ignorable; why the attempt failed, if it is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginScore:
-    """One plugin's score of one node."""
-
-    plugin: str
-    raw: int
-    normalized: int
-    weighted: int
-
-
-@dataclass(frozen=True, slots=True)
-class NodeScore:
-    """One of the best nodes with its total and the scores that it consists of."""
-
-    node: str
-    total: int
-    plugins: tuple[PluginScore, ...]
-
-
-FewScores = Sequence[int] | int
-"""One per row, or one for all."""
-
-
-class ScoreColumn(NamedTuple):
-    """One plugin's scores for a few rows, not yet split by node."""
-
-    plugin: str
-    weight: int
-    raw: FewScores
-    normalized: FewScores
-
-    def at(self, index: int) -> PluginScore:
-        normalized = _at(self.normalized, index)
-        return PluginScore(self.plugin, _at(self.raw, index), normalized, normalized * self.weight)
-
-
-def _at(scores: FewScores, index: int) -> int:
-    return scores if isinstance(scores, int) else scores[index]
-
-
-KeptScores = bytes | int
-"""One for each row, as `pack` writes them, or one for all."""
-KeptColumn = tuple[str, int, KeptScores, KeptScores]
-"""What a `ScoreColumn` is made of."""
-
-
-def pack(scores: Sequence[int] | npt.NDArray[np.int64]) -> bytes:
-    """Encode numbers for the record: most are never read, and a single object is created and freed fastest."""
-    return np.asarray(scores, dtype=np.int64).tobytes()
-
-
-def _unpacked(scores: KeptScores) -> FewScores:
-    return scores if isinstance(scores, int) else memoryview(scores).cast("q").tolist()
-
-
-class TopScores(msgspec.Struct, frozen=True, gc=False):
-    """The best rows with their scores."""
-
-    packed_rows: bytes
-    packed_totals: bytes
-    kept: Sequence[KeptColumn]
-
-    @property
-    def rows(self) -> list[int]:
-        return memoryview(self.packed_rows).cast("q").tolist()
-
-    @property
-    def totals(self) -> list[int]:
-        return memoryview(self.packed_totals).cast("q").tolist()
-
-    @property
-    def columns(self) -> list[ScoreColumn]:
-        return [
-            ScoreColumn(plugin, weight, _unpacked(raw), _unpacked(normalized))
-            for plugin, weight, raw, normalized in self.kept
-        ]
-
-    def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
-        """Return the scores of each node, the best first."""
-        columns = self.columns
-        return tuple(
-            NodeScore(names[row], total, tuple(column.at(i) for column in columns))
-            for i, (row, total) in enumerate(zip(self.rows, self.totals, strict=True))
-        )
-
-
 class Diagnosis(NamedTuple):
     """What an attempt found out about the nodes. Attempts with equal findings share one."""
 
@@ -137,12 +48,14 @@ class Diagnosis(NamedTuple):
     reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
     """Row → index into `refusals` plus one; 0: not refused."""
     epoch: NodeEpoch | None = None
+    size: int = 0
+    """Roughly how many bytes this keeps alive, without the epoch."""
 
-    @property
-    def size(self) -> int:
-        """Return roughly how many bytes this keeps alive, without the epoch."""
-        ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
-        return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
+
+def size_of(refusals: Sequence[RefusalCount], reason_ids: npt.NDArray[Any] | None) -> int:
+    """Return roughly how many bytes a diagnosis with these rejections keeps alive."""
+    ids = reason_ids.nbytes if reason_ids is not None else 0
+    return ids + sum(100 + sum(60 + len(reason) for reason in refusal.reasons) for refusal in refusals)
 
 
 NOTHING_SEEN = Diagnosis()
@@ -179,8 +92,8 @@ class DecisionRecord(msgspec.Struct, gc=False):
     """The message of PostFilter."""
     extenders: tuple[ExtenderVerdict, ...] = ()
     """In the order in which they were asked; the nodes are among the refusals of the plugin "Extender"."""
-    top: TopScores | None = None
-    """Scores of the best nodes; read them as `scores`."""
+    top: TopScores | KeptTop | None = None
+    """The scores of the best nodes, packed; read them as `scores`."""
     node: str = ""
     """The chosen node."""
     nominated_node: str = ""
@@ -247,7 +160,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
         share."""
         size = SMALL_RECORD + len(self.message)
         if self.top is not None:
-            size += 300 + 100 * len(self.top.kept)
+            size += self.top.nbytes
         if self.extenders:
             size += sum(200 + len(verdict.error) for verdict in self.extenders)
         return size

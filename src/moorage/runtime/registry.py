@@ -11,13 +11,15 @@ import importlib
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 import msgspec
 
 from moorage.api.errors import MoorageError
+from moorage.api.failures import failure_text, is_interruption, place_of
 from moorage.api.former_name import FORMER_NAME
 from moorage.api.problems import did_you_mean
 from moorage.api.resources import Resource
@@ -26,12 +28,15 @@ from moorage.framework.access import VERBS, Access
 from moorage.framework.hot import (
     HeadroomFilterPlugin,
     IncrementalScorePlugin,
+    ManyPodsFilterPlugin,
+    ManyPodsScorePlugin,
     PreparedFilterPlugin,
     PreparedScorePlugin,
     WholeTableScorePlugin,
 )
 from moorage.framework.optional import ExplainingPlugin, ReusablePlugin, VectorFilterPlugin, VectorScorePlugin
 from moorage.framework.points import EXTENSION_POINTS, Plugin, ReservePlugin, SortKeyPlugin, implemented_by
+from moorage.runtime.signatures import hooks_of, misspelled, wrong_signatures
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
@@ -92,7 +97,7 @@ class Registry(Mapping[str, type[Plugin]]):
             except PluginError as error:
                 self._set_aside(entry.name, str(error))
             except (Exception, SystemExit) as error:
-                text = f"{source}: cannot be imported: {type(error).__name__}: {error}"
+                text = f"{source}: cannot be imported: {failure_text(error)}"
                 self._set_aside(entry.name, text)
             else:
                 self.add(cls, source=source)
@@ -110,20 +115,7 @@ class Registry(Mapping[str, type[Plugin]]):
 
     def follow(self, reference: str) -> str:
         """Import `module:Class`, register it, and return its plugin name."""
-        module_name, _, class_name = reference.partition(":")
-        try:
-            cls = getattr(importlib.import_module(module_name), class_name)
-        except (ImportError, AttributeError) as error:
-            file = getattr(sys.modules.get(module_name), "__file__", None)
-            raise PluginError(
-                f"cannot import plugin {reference!r}: {error}{f' ({file})' if file else ''}; "
-                "install its package, "
-                "or name its folder with --plugin-path (other commands than run search the current folder)"
-            ) from error
-        except Exception as error:
-            raise PluginError(
-                f"plugin reference {reference!r}: importing raised {type(error).__name__}: {error}"
-            ) from error
+        cls = _imported(reference)
         self.add(cls, source=reference)
         self.aliases[reference] = cls.name
         return str(cls.name)
@@ -135,6 +127,36 @@ class Registry(Mapping[str, type[Plugin]]):
     def args_types(self) -> dict[str, type]:
         """Return the type that the pluginConfig of each plugin is decoded into, for plugins that have one."""
         return {name: cls.Args for name, cls in self._classes.items() if cls.Args is not None}
+
+
+def _imported(reference: str) -> Any:
+    """Import `module:Class`. Raises a PluginError with the file and line if that fails."""
+    module_name, _, class_name = reference.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except BaseException as error:
+        if is_interruption(error):
+            raise
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise PluginError(f"cannot import plugin {reference!r}: {error}; {_HOW_TO_FIND}") from error
+        place = place_of(error)
+        where = f"{place}: " if place else ""
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            text = f"{where}{error}; install the package of {error.name!r}, or correct the import"
+            raise PluginError(f"cannot import plugin {reference!r}: {text}") from error
+        text = f"{where}importing raised {failure_text(error)}; correct the file"
+        raise PluginError(f"plugin reference {reference!r}: {text}") from error
+    if hasattr(module, class_name):
+        return getattr(module, class_name)
+    file = getattr(module, "__file__", None)
+    text = f"{file or module_name} has no class {class_name!r}"
+    hint = did_you_mean(class_name, [name for name, found in vars(module).items() if isinstance(found, type)])
+    raise PluginError(f"cannot import plugin {reference!r}: {text}{f' ({hint})' if hint else ''}; {_HOW_TO_FIND}")
+
+
+_HOW_TO_FIND = (
+    "install its package, or name its folder with --plugin-path (other commands than run search the current folder)"
+)
 
 
 def describe(cls: type) -> str:
@@ -201,14 +223,24 @@ FORMS: tuple[type[Plugin], ...] = (
 """Classes that a plugin inherits to be asked in another form, beside the points themselves."""
 
 
+_BASES: tuple[type[Plugin], ...] = (
+    Plugin,
+    *(point.plugin for point in EXTENSION_POINTS),
+    *FORMS,
+    ManyPodsFilterPlugin,
+    ManyPodsScorePlugin,
+)
+
 MAY_WAIT = frozenset(("run", "post_filter", "pre_bind", "bind", "post_bind"))
 """The methods that may be `async def`; all others are plain calls."""
 
 
 def mistakes(cls: type[Plugin]) -> list[str]:
     """Return problems with methods that the class inherits as required and does not define, defines without the base
-    class that calls them, or defines as coroutines where a plain function is required."""
-    found = unwritten(cls) + _coroutines(cls)
+    class that calls them, defines with other parameters, or defines as coroutines where a plain function is
+    required."""
+    hooks = hooks_of(cls, _BASES)
+    found = unwritten(cls) + wrong_signatures(cls, hooks) + _coroutines(cls, hooks)
     if issubclass(cls, ReservePlugin) and not _differs(cls, ReservePlugin):
         found.append("inherits ReservePlugin but defines no reserve() or unreserve()")
     for form in FORMS:
@@ -222,13 +254,32 @@ def mistakes(cls: type[Plugin]) -> list[str]:
     return found
 
 
-def _coroutines(cls: type[Plugin]) -> list[str]:
-    bases: list[type] = [Plugin, *(point.plugin for point in EXTENSION_POINTS), *FORMS]
-    called = {name for base in bases if issubclass(cls, base) for name in vars(base) if name[0] != "_"}
+def called_hooks(cls: type[Plugin]) -> dict[str, Callable[..., Any]]:
+    """Return the methods that the scheduler calls and that the author has written as functions or coroutines."""
+    found = {name: inspect.getattr_static(cls, name) for name in hooks_of(cls, _BASES)}
+    own = "moorage.framework."
+    return {
+        name: hook for name, hook in found.items() if inspect.isfunction(hook) and not hook.__module__.startswith(own)
+    }
+
+
+def probable_misspellings(cls: type[Plugin]) -> list[str]:
+    """Return a warning for every optional method that the class does not define under its name, but under a similar
+    one. A required method that is missing is a mistake (`unwritten`)."""
+    hooks = hooks_of(cls, _BASES)
+    found = {name: misspelled(cls, name, hooks) for name, declared in hooks.items() if getattr(cls, name) is declared}
+    return [
+        f"defines {similar}(), which the scheduler does not call; rename it if it is meant to be {name}()"
+        for name, similar in found.items()
+        if similar
+    ]
+
+
+def _coroutines(cls: type[Plugin], called: Collection[str]) -> list[str]:
     return [
         f"{name}() is `async def`, but its answer is not awaited: write a plain `def`, and do what has to "
         "wait in run() or handle.spawn()"
-        for name in sorted(called - MAY_WAIT)
+        for name in sorted(set(called) - MAY_WAIT)
         if is_async(getattr(cls, name))
     ]
 
@@ -244,12 +295,13 @@ def _differs(cls: type, base: type) -> bool:
     return any(getattr(cls, name) is not getattr(base, name) for name in methods)
 
 
-def unwritten(cls: type) -> list[str]:
+def unwritten(cls: type[Plugin]) -> list[str]:
     """Return a problem for every method that a base class requires and the class does not define."""
-    found = {name: getattr(cls, name) for name in dir(cls)}
+    found, hooks = {name: getattr(cls, name) for name in dir(cls)}, hooks_of(cls, _BASES)
     marked = {name: method for name, method in found.items() if hasattr(method, "__required__")}
     return [
         f"inherits {method.__qualname__.partition('.')[0]} but defines no {name}()"
+        + (f" (rename {similar}() if that is meant)" if (similar := misspelled(cls, name, hooks)) else "")
         for name, method in sorted(marked.items())
     ]
 

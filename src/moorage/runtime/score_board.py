@@ -18,7 +18,7 @@ from moorage.framework.optional import VectorScorePlugin
 from moorage.framework.points import ScorePlugin
 from moorage.framework.status import Normalization, Status
 from moorage.runtime import lifting
-from moorage.runtime.record import TOP_NODES, KeptColumn, TopScores
+from moorage.runtime.top_scores import TOP_NODES, KeptColumn, TopScores
 
 Scores = IntArray | int
 """One score per row, or one for all."""
@@ -176,46 +176,72 @@ class Ranker:
     instead of counting all."""
 
     def __init__(self) -> None:
-        self._gap = 16
+        self._gap = 1
         """Points between the best row and the last one that is considered."""
+        self._window = 0
+        """The number of rows in which the best ten may be found; 0 if they had several totals last time."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
         if not len(masked):
             return NO_ROWS
-        best = int(masked[masked.argmax()])
-        if best < 0:
-            return NO_ROWS
+        best = int(masked.argmax())
+        return self.rank_from(best, masked, every, count) if masked[best] >= 0 else NO_ROWS
+
+    def rank_from(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
+        """Do the same where a row with the highest total is known; in snapshot order, it is the first of these."""
+        best = int(masked[first])
+        if self._window and every.in_order:
+            # Most often hundreds of nodes share the highest total, and the first of them are near each other.
+            equal: IntArray = (masked[first : first + self._window] == best).nonzero()[0]
+            if len(equal) >= count:
+                return equal[:count] + first
         near = self._near(masked, best, count)
-        if near is None:
-            return rank(masked, every.listed.rows, count)
         totals = masked[near]
-        if every.in_order and len(near) > _A_HANDFUL:
-            return near[:count].copy()  # an attempt may wait long, and a slice would keep all of them
+        if len(near) > _A_HANDFUL:
+            near, totals = _fewer(near, totals, every, count)
         if every.in_order:
             order = (-totals).argsort(kind="stable")[:count]
         else:
             order = np.lexsort((every.positions[near], -totals))[:count]
         nearest: IntArray = near[order]
+        self._window = 0
+        if every.in_order and len(nearest) == count and totals[order[-1]] == best:
+            rows = 3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW
+            self._window = rows if rows <= _MAX_WINDOW else 0
         return nearest
 
-    def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
-        """Return a few rows that contain the best ones, in row order; None if the guess fails. Thousands of nodes may
-        share the best totals, or few be near the best: the gap is halved or doubled."""
-        for _ in range(_TRIES):
+    def _near(self, masked: IntArray, best: int, count: int) -> IntArray:
+        """Return rows that contain the best ones, in row order: a few, unless thousands of nodes have nearly the same
+        total."""
+        while True:
             near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
-            if len(near) > _A_HANDFUL and self._gap:
-                self._gap //= 2
-            elif len(near) < count and self._gap < best:
-                self._gap = 2 * self._gap + 2
-            else:
-                return near  # more than a handful only where all of them are equally good
-        return None
+            if len(near) >= count or self._gap >= best:
+                break
+            self._gap = 2 * self._gap + 1
+        if len(near) > _A_HANDFUL:
+            self._gap //= 2  # for the next time
+        return near
+
+
+def _fewer(near: IntArray, totals: IntArray, every: EveryRow, count: int) -> tuple[IntArray, IntArray]:
+    """Return those among many rows that can be among the best, with their totals: all above the total of the last of
+    the best, and as many with that total as are needed."""
+    last = np.partition(totals, -count)[-count]
+    above, level = (totals > last).nonzero()[0], (totals == last).nonzero()[0]
+    missing = count - len(above)
+    if every.in_order:
+        level = level[:missing]
+    elif len(level) > missing:
+        level = level[np.argpartition(every.positions[near[level]], missing - 1)[:missing]]
+    some = np.sort(np.concatenate((above, level)))
+    return near[some], totals[some]
 
 
 NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _A_HANDFUL = 400
-_TRIES = 4
+_MIN_WINDOW, _MAX_WINDOW = 32, 1024
+"""Rows; in more than that, finding all rows near the best is as fast."""
 
 
 def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
-from moorage.framework.points import PreScorePlugin
+from moorage.framework.points import PRE_SCORE, SCORE, PreScorePlugin
 from moorage.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SKIP, SUCCESS, Code, Status
 from moorage.runtime.calling import checked, failed
 from moorage.runtime.lifting import write_scores
@@ -29,13 +29,15 @@ def run_pre_score(plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod
             feasible = nodes()
         try:
             answer = plugin.pre_score(state, pod, feasible)
+            if (watch := state.stopwatch) is not None and watch.now() > watch.next_look:
+                watch.check(plugin.name, PRE_SCORE)
             if answer is None:
                 continue
             if answer is SKIP:  # the common case, without a detour
                 state.skip_score.add(plugin.name)
                 continue
             status = checked(plugin, "PreScore", pod, answer)
-        except Exception as error:
+        except BaseException as error:
             return failed(plugin, "PreScore", pod, error)
         if status.is_skip:
             state.skip_score.add(plugin.name)
@@ -98,7 +100,7 @@ class Scoring:
                 if status is not SUCCESS:
                     prefix = f'running Score plugins: plugin "{step.name}" failed with: '
                     return raw, _as_error(status, prefix)
-        except Exception as error:
+        except BaseException as error:
             return raw, failed(step.plugin, "Score", self.pod, error)
         if out is not raw:
             raw[nodes.rows] = out
@@ -115,7 +117,7 @@ class Scoring:
             try:
                 rows = step.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible)
                 return rows, SUCCESS
-            except Exception as error:
+            except BaseException as error:
                 return raw, failed(plugin, "NormalizeScore", self.pod, error)
         nodes = self.dense()
         before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
@@ -126,7 +128,7 @@ class Scoring:
                 return raw, self._in_range(step, raw) if status.is_success else _as_error(status, "")
             after: IntArray = np.zeros(len(nodes), dtype=np.int64)
             write_scores(answer, nodes, after)
-        except Exception as error:
+        except BaseException as error:
             return raw, failed(plugin, "NormalizeScore", self.pod, error)
         normalized = self.zeros()
         normalized[nodes.rows] = after
@@ -163,13 +165,15 @@ def add_scores(
 ) -> Status:
     """Add the scores of these plugins to the board, or to `offset` instead. `raws` are known scores that are not
     normalised. As upstream, all plugins score before the first one normalises."""
-    skipped = scoring.state.skip_score
+    skipped, watch = scoring.state.skip_score, scoring.state.stopwatch
     columns = [PluginColumn(step, raw, raw) for step, raw in raws]
     for step in steps:
         if step.name not in skipped:
             raw, status = scoring.score(step)
             if status is not SUCCESS:
                 return status
+            if watch is not None and watch.now() > watch.next_look:
+                watch.check(step.name, SCORE)
             columns.append(PluginColumn(step, raw, raw))
     constant, before = 0, board.totals if offset is None else offset
     for column in columns:
@@ -178,6 +182,8 @@ def add_scores(
             column.normalized, status = scoring.normalize(step, column.raw)
             if status is not SUCCESS:
                 return status
+            if watch is not None and watch.now() > watch.next_look:
+                watch.check(step.name, "NormalizeScore")
         scores = column.normalized
         if isinstance(scores, int):
             constant += scores * step.weight

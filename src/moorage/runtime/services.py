@@ -30,7 +30,7 @@ from moorage.framework.handle import Lister, Nominator, OnChange
 from moorage.framework.nodes import Nodes
 from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Extender, Timer
 from moorage.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
-from moorage.state.cluster import ClusterState
+from moorage.state.cluster import ChangeWatcher, ClusterState
 from moorage.state.indexes import Indexes, ObjectIndexes
 from moorage.state.overlay import OverlayRows
 from moorage.telemetry import logs
@@ -56,7 +56,7 @@ class Services:
     activate: Callable[[Iterable[Pod], str], None]
     """Pods, and the plugin that wants them active."""
     wake: Callable[[ClusterEvent, Any, Any], None]
-    on_change: Callable[[str, Resource, OnChange], None]
+    on_change: Callable[[str, Resource, OnChange], ChangeWatcher]
     """Plugin, kind and callback."""
     resort: Callable[[Iterable[str]], None]
     stop_binding: Callable[[str, str], bool]
@@ -103,6 +103,15 @@ class Tasks:
     def now(self) -> set[asyncio.Task[Any]]:
         """Return the tasks that have not ended."""
         return set(self._tasks)
+
+    def move_to(self, parent: Tasks) -> None:
+        """Make this a subset of other tasks, with all tasks that it has."""
+        for task in self._tasks:
+            if self._parent is not None:
+                self._parent._tasks.discard(task)
+            parent._tasks.add(task)
+            task.add_done_callback(parent._tasks.discard)
+        self._parent = parent
 
     def _ended(self, owner: str, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.config.resolving import ResolvedProfile
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.points import Plugin
@@ -40,13 +41,15 @@ def assemble(
     *,
     flush_after: float | None = FLUSH_AFTER,
     records: RecordRing | None = None,
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR,
 ) -> Engine:
     """Build an engine that is ready to run: its profiles are built, its queue is empty, and nothing is started.
 
-    Decision records go to `records`, or to a ring of the default size.
+    Decision records go to `records`, or to a ring of the default size. `behaviour` stays when the configuration is
+    reloaded.
     """
     ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
-    inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
+    inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState(behaviour)
     profiles: dict[str, Profile] = {}
     hooks = ProfileHooks(profiles)
     queue = SchedulingQueue(
@@ -57,6 +60,7 @@ def assemble(
         flush_after=flush_after,
         on_incoming=ports.metrics.came if ports.metrics is not None else None,
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
+        behaviour=behaviour,
     )
     writer, waiting = PodStatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
     binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind)
@@ -82,7 +86,7 @@ def assemble(
         hooks=hooks,
         builder=builder,
         generation=generation,
-        handlers=Handlers(cluster.stores, cluster.cache, waiting, serves, overcommits.appeared),
+        handlers=Handlers(cluster.stores, cluster.cache, waiting, serves, overcommits.appeared, behaviour),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
         failures=failures,
         executor=InstructionExecutor(queue, cluster.cache, failures),

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from moorage.api.errors import Conflict, MoorageError, NotFound, OutcomeUnknown, ServerError, ServiceUnavailable
+from moorage.api.failures import failure_text, is_being_cancelled, is_cancellation, is_interruption
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
@@ -22,7 +24,7 @@ from moorage.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerate
 from moorage.framework.points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 from moorage.framework.ports import ApiClient, Clock, EventRecorder, ExtenderError
 from moorage.framework.status import SUCCESS, Status
-from moorage.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
+from moorage.runtime.binding import Flight, cancelled_itself, pre_flight, run_bind, run_post_bind, run_pre_bind
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import NOT_LEADING, HeldPod, MayWrite, WaitingPods, always
 from moorage.scheduler.cycle import PodPlacement
@@ -71,6 +73,8 @@ class BindingCycle:
         """UID → the reason, for pods whose PreBind preemption has cancelled."""
         self._sent: set[asyncio.Task[None]] = set()
         """Binds whose outcome is not known yet."""
+        self.stopping = False
+        """Whether the engine stops and cancels binding cycles. Before that, only a plugin can have cancelled one."""
 
     async def drain(self, seconds: float) -> bool:
         """Wait until the outcome of every bind is known. Return False if `seconds` pass first.
@@ -92,22 +96,52 @@ class BindingCycle:
     async def run(self, placement: PodPlacement) -> None:
         """Bind the pod, or undo everything that the scheduling cycle reserved for it."""
         try:
+            failure = await self._prepare(placement)
+        except BaseException as error:
+            self._survive(error, placement)
+            failure = _error(Status.error(f"binding cycle: {failure_text(error)}"))
+        if failure is not None:
+            return self._post(Failed(placement, failure))
+        # From here on, cancellation must not lose the outcome of a request that may have been sent.
+        sent = self._shielded(self._bind(placement))
+        try:
+            await asyncio.shield(sent)
+        except asyncio.CancelledError:
+            if is_being_cancelled() or not sent.cancelled():
+                raise
+            # A Bind plugin has cancelled the task that called it, perhaps after it sent its request.
+            await asyncio.shield(self._shielded(self._conclude(placement, CANCELLED_BIND)))
+
+    def _shielded(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start work that `drain` waits for."""
+        sent = asyncio.ensure_future(work)
+        self._sent.add(sent)
+        sent.add_done_callback(self._sent.discard)
+        return sent
+
+    async def _prepare(self, placement: PodPlacement) -> Failure | None:
+        """Wait on Permit and run PreBind. Return the failure that ends the binding cycle, or None."""
+        try:
             flight, status = await self._announce(placement)
             if status.is_success and placement.held is not None:
                 status = await self._wait(placement, placement.held)
         finally:
             self._waiting.release(placement.pod.uid)
         if not status.is_success:
-            return self._post(Failed(placement, refusal(status)))
+            return refusal(status)
         self._post(Permitted(placement))
         status = await self._pre_bind(placement, flight)
-        if not status.is_success:
-            return self._post(Failed(placement, _error(status)))
-        # From here on, cancellation must not lose the outcome of a request that may have been sent.
-        sent = asyncio.ensure_future(self._bind(placement))
-        self._sent.add(sent)
-        sent.add_done_callback(self._sent.discard)
-        return await asyncio.shield(sent)
+        return None if status.is_success else _error(status)
+
+    def _survive(self, error: BaseException, placement: PodPlacement) -> None:
+        """Continue after an exception, so that no pod stays assumed for ever: a plugin that cancels the task that
+        calls it must not end the binding cycle. Raises the exception if the engine or the process ends."""
+        if self.stopping or is_interruption(error) or (isinstance(error, GeneratorExit) and is_cancellation(error)):
+            raise error
+        _log.error("A binding cycle was cancelled or failed", error=error, stack=True, pod=placement.pod.key)
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
 
     async def _wait(self, placement: PodPlacement, held: HeldPod) -> Status:
         """Wait until the Permit plugins have allowed or rejected the pod."""
@@ -139,8 +173,10 @@ class BindingCycle:
         try:
             status = await task
         except asyncio.CancelledError:
-            if not task.cancelled() or uid not in self._stopped:
+            if not task.cancelled() or is_being_cancelled():
                 raise
+            if uid not in self._stopped:
+                status = cancelled_itself(flight.alone, placement.pod, placement.node)
         finally:
             del self._pre_binding[uid]
             reason = self._stopped.pop(uid, None)
@@ -164,18 +200,24 @@ class BindingCycle:
             _observe(placement, BIND, began, status)
         except OutcomeUnknown as error:
             _observe(placement, BIND, began, UNKNOWN)
-            _log.warning(
-                "No response to bind; getting the pod from the API server",
-                pod=placement.pod.key,
-                node=placement.node,
-                err=str(error),
-            )
+            await self._conclude(placement, Status.error(str(error), cause=error))
+            return
+        outcome = BindOutcome.BOUND_HERE if status.is_success else BindOutcome.UNBOUND
+        if is_in_doubt(status.cause):
             outcome = await self._settle(placement)
-            status = SUCCESS if outcome is BindOutcome.BOUND_HERE else Status.error(str(error), cause=error)
-        else:
-            outcome = BindOutcome.BOUND_HERE if status.is_success else BindOutcome.UNBOUND
-            if is_in_doubt(status.cause):
-                outcome = await self._settle(placement)
+        await self._finish(placement, outcome, status)
+
+    async def _conclude(self, placement: PodPlacement, status: Status) -> None:
+        """End a bind whose outcome is unknown; `status` applies if the pod is not bound."""
+        _log.warning(
+            "No response to bind; getting the pod from the API server",
+            pod=placement.pod.key,
+            node=placement.node,
+            err=status.message,
+        )
+        await self._finish(placement, await self._settle(placement), status)
+
+    async def _finish(self, placement: PodPlacement, outcome: BindOutcome, status: Status) -> None:
         match outcome:
             case BindOutcome.BOUND_HERE:
                 await self._bound(placement)
@@ -251,11 +293,16 @@ class BindingCycle:
         )
         self._post(Bound(placement, self._clock.now()))
         began = self._clock.now()
-        await run_post_bind(placement.profile, attempt.state, pod, placement.node)
+        try:
+            await run_post_bind(placement.profile, attempt.state, pod, placement.node)
+        except asyncio.CancelledError:
+            if not self.stopping:
+                _log.error("PostBind was cancelled by one of its plugins", pod=pod.key, node=placement.node)
         _observe(placement, POST_BIND, began, SUCCESS)
 
 
 UNKNOWN = Status.error("no response")
+CANCELLED_BIND = Status.error("a Bind plugin cancelled the task that called it")
 SKIPPED = Status.skip()
 """The status if no plugin has work to do in PreBind."""
 

@@ -31,10 +31,14 @@ class NodeChooser:
     def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0
         self.reuse = NoReuse() if reuse is None else reuse
-        self._decided = 0
-        """Number of attempts that a baseline decided alone."""
+        self.logs_scores = False
+        """Whether the scores of all nodes are logged; then a baseline never decides alone."""
         self._buffers = Buffers()
         self._ranker = Ranker()
+
+    def look_at_verbosity(self) -> None:
+        """Find out whether scores are logged. The cycle calls it once a second; asking for every pod costs too much."""
+        self.logs_scores = _log.enabled(10)
 
     async def choose(self, attempt: Attempt) -> Status:
         """Choose a node for the attempt.
@@ -42,7 +46,7 @@ class NodeChooser:
         On success, `attempt.node` is set. A rejection means that no node fits, an Error that something failed.
         """
         baseline = attempt.baseline = self.reuse.find(attempt)
-        if baseline.by_template:
+        if baseline.by_template and not self.logs_scores:
             status = self._decide(attempt, baseline)
             if status is not None:
                 return status
@@ -53,30 +57,15 @@ class NodeChooser:
         services = attempt.profile.services
         if services.nominator.nodes() or (services.extenders and any_decides(attempt)):
             return None
-        board, row = None, -1
-        # Every tenth attempt records the ten best nodes. Recording them for every attempt would take longer
-        # than choosing.
-        if self._decided % 10:
-            found = baseline.best_row(attempt)
-            if found is None:
-                return None
-            row = found
-        else:
-            board = baseline.board()
-            if board is None:
-                self._decided += baseline.may_decide
-                return None
-            attempt.state = baseline.state.child(asked=False)
-        self._decided += 1
+        row = baseline.best_row(attempt)
+        if row is None:
+            return None
         attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), baseline.feasible
         # Not copied, because this attempt rejects no more nodes.
         attempt.statuses, attempt.ok = baseline.statuses, baseline.ok
-        if board is not None:
-            self._take_best(attempt, board)
-        elif row < 0:
+        if row < 0:
             return NO_FIT
-        else:
-            attempt.node = attempt.nodes.columns.node_names()[row]
+        attempt.node = attempt.nodes.columns.node_names()[row]
         return SUCCESS
 
     async def _search(self, attempt: Attempt) -> Status:
@@ -104,6 +93,8 @@ class NodeChooser:
         """Run PreFilter, Filter and the filtering extenders. Rejections are stored in `attempt.statuses`."""
         baseline = attempt.baseline
         baseline.begin(attempt)
+        if attempt.stopwatch is not None:
+            attempt.state.stopwatch = attempt.stopwatch.begin(attempt.started, attempt.info.slow_attempts)
         plugins = baseline.remaining.pre_filters
         meter = attempt.profile.meter
         asked = meter.timed(plugins, PRE_FILTER) if meter is not None and meter.sampled else plugins
@@ -130,7 +121,8 @@ class NodeChooser:
         if meter is not None:
             lap(attempt, FILTER, status)
         if status.is_success and attempt.profile.services.extenders:
-            return await ask_extenders(attempt)
+            status = await ask_extenders(attempt)
+            attempt.waited()
         return status
 
     def _narrow(self, attempt: Attempt, names: frozenset[str]) -> None:
@@ -149,6 +141,7 @@ class NodeChooser:
         status = self._filter_all(trial)
         if status.is_success:
             status = await ask_extenders(trial)
+            attempt.waited()
         attempt.extenders = trial.extenders
         if not status.is_success or not trial.ok.any():
             return False
@@ -207,6 +200,7 @@ class NodeChooser:
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         if profile.services.extenders:
             await prioritize(attempt, board)
+            attempt.waited()
         self._take_best(attempt, board)
         return SUCCESS
 
@@ -214,7 +208,7 @@ class NodeChooser:
         attempt.board = board
         ranking = attempt.ranking = board.ranking(self._ranker)
         attempt.node = attempt.nodes.columns.node_names()[int(ranking[0])]
-        if _log.enabled(10):
+        if self.logs_scores:
             _log_scores(attempt, board)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moorage.api.failures import failure_text, is_cancellation, is_interruption
 from moorage.api.pod import Pod
 from moorage.framework.events import QueuedPod
 from moorage.framework.handle import Nominator
@@ -20,9 +21,11 @@ from moorage.runtime.pre_filtering import run_post_filter
 from moorage.runtime.profile import Profile
 from moorage.runtime.record import SCHEDULED, DecisionRecord
 from moorage.runtime.services import HeldPod
+from moorage.runtime.stopwatch import AttemptOverdue, AttemptStopwatch
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
 from moorage.scheduler.failing import AttemptOutcome, Failure, fit_error, refusal
 from moorage.scheduler.records import RecordRing, make_record
+from moorage.scheduler.slowness import SLOW_SECONDS, SlowAttempts
 from moorage.state.cache import ClusterCache
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import ProfileMeter
@@ -74,6 +77,8 @@ class SchedulingCycle:
         self._recorder = recorder
         self._records = records
         self.chooser = chooser
+        self._stopwatch = AttemptStopwatch(clock.now)
+        self._slow = SlowAttempts(recorder, self._stopwatch)
         self._verbose = False
         """Whether every attempt is logged."""
         self._ask_verbosity = float("-inf")
@@ -101,10 +106,12 @@ class SchedulingCycle:
         # once a second; asking for every pod would cost as much as a plugin
         if started >= self._ask_verbosity:
             self._verbose, self._ask_verbosity = _log.enabled(3), started + 1.0
+            self.chooser.look_at_verbosity()
         if self._verbose:
             _log.info(3, "Attempting to schedule pod", pod=pod)
         every = self._listing.every_row()
         attempt = Attempt(info, profile, every.listed, started, every)
+        attempt.stopwatch = self._stopwatch
         meter = profile.meter
         if meter is not None:
             meter.begin(started)
@@ -114,12 +121,21 @@ class SchedulingCycle:
             if meter is not None and status is not EMPTY_CLUSTER:
                 meter.chose(started, attempt.baseline.by_template)
             result = self._commit(attempt) if status is SUCCESS else await self._refused(attempt, status)
-        except Exception as error:
+        except AttemptOverdue as late:
+            attempt.node = ""
+            status = Status(Code.ERROR, (str(late),), late.plugin)
+            result = Failure(AttemptOutcome.ERROR, str(late), nominated_node="", status=status)
+        except BaseException as error:
+            if is_interruption(error) or is_cancellation(error):
+                raise
             _log.error("Scheduling cycle failed", error=error, stack=True, pod=pod.key)
             attempt.node = ""
-            text = f"scheduling cycle: {type(error).__name__}: {error}"
+            text = f"scheduling cycle: {failure_text(error)}"
             result = Failure(AttemptOutcome.ERROR, text, nominated_node="")
+        self._stopwatch.end()
         duration = self._clock.now() - started
+        if duration > SLOW_SECONDS or info.slow_attempts:
+            self._slow.judge(attempt, duration, placed=isinstance(result, PodPlacement))
         if meter is not None:
             _measure(meter, attempt, result, duration)
         try:
@@ -156,8 +172,7 @@ class SchedulingCycle:
             lap(attempt, POST_FILTER, status)
             nominated = result.nominated_node if result is not None else None
             attempt.victims = result.victims if result is not None else ()
-            if not status.is_success:
-                attempt.post_filter_message = status.message
+            attempt.post_filter_message = status.message
         message = fit_error(
             len(attempt.nodes),
             pre_filter=attempt.pre_filter_message,

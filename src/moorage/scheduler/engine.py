@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from moorage.api.failures import is_interruption
 from moorage.api.resources import PODS
 from moorage.framework.events import QueuedPod
 from moorage.framework.ports import Change, Clock, Served
@@ -24,7 +25,7 @@ from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.cycle import SchedulingCycle
 from moorage.scheduler.failing import Failure, FailureHandler
 from moorage.scheduler.generation import Builder, Generation
-from moorage.scheduler.handlers import Handlers, event_label
+from moorage.scheduler.handlers import Handlers
 from moorage.scheduler.instructions import Instruction, InstructionExecutor, Requeue
 from moorage.scheduler.placements import BindingEvent, Placements
 from moorage.scheduler.queue_hooks import ProfileHooks
@@ -124,6 +125,11 @@ class Engine:
     _between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = field(default_factory=deque)
 
     @property
+    def stopping(self) -> bool:
+        """Return whether `stop` was called."""
+        return self._stopping
+
+    @property
     def services(self) -> Services:
         """The services that plugins use through their Handle."""
         return self.generation.services
@@ -170,6 +176,11 @@ class Engine:
         if self._leads and not self._stopping:
             self.generation.start(self.clock, self.metrics)
 
+    def run_plugins(self) -> None:
+        """Start the `run` methods now and after every reload, in an engine that follows without scheduling."""
+        self._leads = True
+        self.start_runs()
+
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Stop scheduling, and wait up to `grace` seconds for binds that were sent.
 
@@ -178,6 +189,7 @@ class Engine:
         """
         self._stopping = True
         self.inbox.wake()
+        self.binding.stopping = True
         await self.bindings.stop()
         if not await self.binding.drain(grace):
             _log.warning("Stopped before the outcome of every bind was known", seconds=grace)
@@ -212,7 +224,9 @@ class Engine:
             instructions: Sequence[Instruction] = ()
             try:
                 instructions = self._apply(item)
-            except Exception as error:
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
                 # A single object must not stop the scheduler. The comparer finds what stays wrong.
                 _log.error("Cannot apply a change", error=error, stack=True, item=_describe(item))
             histogram = self._histogram_of(item)
@@ -225,7 +239,9 @@ class Engine:
             for instruction in instructions:
                 try:
                     self.executor.execute(instruction)
-                except Exception as error:
+                except BaseException as error:
+                    if is_interruption(error):
+                        raise
                     name = type(instruction).__name__
                     _log.error("Cannot execute an instruction", error=error, stack=True, instruction=name)
             if histogram is not None:
@@ -237,7 +253,9 @@ class Engine:
         try:
             work()
             done.set_result(None)
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             done.set_exception(error)
 
     def _apply(self, item: Item) -> Sequence[Instruction]:
@@ -255,7 +273,7 @@ class Engine:
             return None
         if item.resource == PODS:
             self.placements.seen(item)
-        return self.metrics.event_seconds.child(event_label(item))
+        return self.metrics.event_seconds.child(self.handlers.event_label(item))
 
     async def _trace_one(self, info: QueuedPod, tracing: Tracing) -> None:
         """Run `schedule_one` in a span that also covers the binding."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -64,6 +64,16 @@ async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
 
 def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int:
     """Mark the nodes that the extender rejected as infeasible, and return their number."""
+    number = 0
+    for status, rows in refusals_of(nodes, result):
+        attempt.statuses.set_rows(np.array(rows), status)
+        attempt.ok[rows] = False
+        number += len(rows)
+    return number
+
+
+def refusals_of(nodes: Nodes, result: ExtenderFilterResult) -> Iterator[tuple[Status, list[int]]]:
+    """Yield the rows that an extender rejected, by status."""
     failed, unresolvable = result.failed, result.failed_and_unresolvable
     passing = result.names.difference(failed, unresolvable)
     refused: defaultdict[tuple[Code, str], list[int]] = defaultdict(list)
@@ -75,9 +85,7 @@ def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int
         else:  # left out without a message
             refused[Code.UNSCHEDULABLE_AND_UNRESOLVABLE, unresolvable.get(name, "")].append(row)
     for (code, text), rows in refused.items():
-        attempt.statuses.set_rows(np.array(rows), Status(code, (text,) if text else (), EXTENDER))
-        attempt.ok[rows] = False
-    return len(nodes) - len(passing)
+        yield Status(code, (text,) if text else (), EXTENDER), rows
 
 
 async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:

@@ -18,16 +18,20 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import PODS
 from moorage.api.resources import Resource
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.framework import events
 from moorage.framework.events import ActionType, ClusterEvent, EventResource
 from moorage.framework.ports import Change, EventRecorder, Served
 from moorage.queue.changes import node_changes, pod_changes
+from moorage.queue.pod_events import PodEvents
 from moorage.runtime.services import WaitingPods
 from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
 from moorage.state.cache import CacheOutcome, ClusterCache
 from moorage.state.stores import Stores
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import SchedulerMetrics
+
+_log = logs.get(__name__)
 
 EVENT_RESOURCES: dict[Resource, EventResource] = {
     kinds.PERSISTENT_VOLUMES: events.PERSISTENT_VOLUME,
@@ -71,7 +75,10 @@ class Handlers:
         waiting: WaitingPods,
         serves: Callable[[Pod], bool],
         on_foreign: Callable[[Pod], None] | None = None,
+        behaviour: Behaviour = DEFAULT_BEHAVIOUR,
     ) -> None:
+        self._behaviour = behaviour
+        self._events = PodEvents(behaviour)
         self._stores = stores
         self._cache = cache
         self._waiting = waiting
@@ -96,6 +103,14 @@ class Handlers:
             return self._node(change.old, change.new)
         return [Wake(_plain_event(change), change.old, change.new)]
 
+    def event_label(self, change: Change) -> str:
+        """Return the label of a change in metrics."""
+        action = "Add" if change.old is None else "Update" if change.new is not None else "Delete"
+        if change.resource == kinds.PODS:
+            pod = change.new if change.new is not None else change.old
+            return f"{events.ASSIGNED_POD if pod.is_assigned else self._events.name_of_waiting()}{action}"
+        return f"{_label(change.resource)}{action}"
+
     def serve(self, served: Served) -> list[Instruction]:
         """Handle a kind that the API server started or stopped serving, as when a CRD is installed.
 
@@ -117,19 +132,23 @@ class Handlers:
 
     def _came(self, place: PodStage, pod: Pod) -> list[Instruction]:
         if place is PodStage.ASSIGNED:
+            _log.info(3, "Add event for scheduled pod", pod=pod)
             return self._assigned_added(pod)
         if place is PodStage.GONE or not self._serves(pod):
             return []
+        _log.info(3, "Add event for unscheduled pod", pod=pod)
         self._cache.expect(pod)
         # Another pod may be waiting for the new one.
-        return [Enqueue(pod), Wake(events.UNSCHEDULED_POD_ADD, None, pod, besides=pod.uid)]
+        return [Enqueue(pod), Wake(self._events.add, None, pod, besides=pod.uid)]
 
     def _gone(self, place: PodStage, pod: Pod, bound: Pod | None) -> list[Instruction]:
         if place is PodStage.ASSIGNED:
+            _log.info(3, "Delete event for scheduled pod", pod=pod)
             self._cache.remove_pod(pod)
             return [Wake(events.ASSIGNED_POD_DELETE, pod)]
         if place is PodStage.GONE or not self._serves(pod):
             return []
+        _log.info(3, "Delete event for unscheduled pod", pod=pod)
         self._cache.forget_expected(pod.uid)
         if bound is not None:
             return [Remove(bound)]
@@ -157,41 +176,36 @@ class Handlers:
     def _pending_updated(self, old: Pod, new: Pod) -> list[Instruction]:
         if not self._serves(new):
             return []
+        _log.info(4, "Update event for unscheduled pod", pod=new)
         self._cache.expect(new)
         instructions: list[Instruction] = [UpdateQueued(old, new)]
         if old.labels != new.labels:
             # A changed label may complete a group that other pods wait for.
-            event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
+            event = self._events.waiting(ActionType.UPDATE_POD_LABEL)
             instructions.append(Wake(event, old, new, besides=new.uid))
         return instructions
 
     def _assigned_updated(self, old: Pod, new: Pod) -> list[Instruction]:
+        _log.info(4, "Update event for scheduled pod", pod=new)
         self._cache.update_pod(old, new)
-        changed = pod_changes(old, new)
+        changed = pod_changes(old, new, self._behaviour)
         return [Wake(ClusterEvent(events.ASSIGNED_POD, changed), old, new)] if changed else []
 
     def _node(self, old: Node | None, new: Node | None) -> list[Instruction]:
         if new is None:
             if old is None:
                 return []
+            _log.info(3, "Delete event for node", node=old)
             self._cache.remove_node(old)
             return [Wake(events.NODE_DELETE, old)]
         if old is None:
+            _log.info(3, "Add event for node", node=new)
             self._cache.add_node(new)
             return [Wake(events.NODE_ADD, None, new)]
+        _log.info(4, "Update event for node", node=new)
         self._cache.update_node(old, new)
         changed = node_changes(old, new)
         return [Wake(ClusterEvent(events.NODE, changed), old, new)] if changed else []
-
-
-def event_label(change: Change) -> str:
-    """Return the label of a change in metrics."""
-    action = "Add" if change.old is None else "Update" if change.new is not None else "Delete"
-    if change.resource == kinds.PODS:
-        pod = change.new if change.new is not None else change.old
-        kind = events.ASSIGNED_POD if pod.is_assigned else events.UNSCHEDULED_POD
-        return f"{kind}{action}"
-    return f"{_label(change.resource)}{action}"
 
 
 def _label(resource: Resource) -> str:
@@ -205,8 +219,6 @@ def _plain_event(change: Change) -> ClusterEvent:
         action = ActionType.UPDATE if change.new is not None else ActionType.DELETE
     return ClusterEvent(event_resource(change.resource), action)
 
-
-_log = logs.get(__name__)
 
 REASON = "NodeOvercommitted"
 

@@ -70,7 +70,7 @@ def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | Non
     for plugin in order:
         try:
             status = checked(plugin, "PreEnqueue", pod, plugin.pre_enqueue(pod))
-        except Exception as error:
+        except BaseException as error:
             return failed(plugin, "PreEnqueue", pod, error)
         if not status.is_success:
             return status
@@ -96,7 +96,7 @@ def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
     """Return the QueueSort key of a pod. If the plugin fails, the pod is sorted last, so that it is never lost."""
     try:
         return sort.key(pod)
-    except Exception as error:
+    except BaseException as error:
         failed(sort, "QueueSort", pod.pod, error)
         return Last()
 
@@ -105,7 +105,7 @@ def goes_before(profile: Profile, a: QueuedPod, b: QueuedPod) -> bool:
     """Call QueueSort's `less`. If the plugin fails, the pods are sorted by arrival."""
     try:
         return bool(profile.queue_sort.less(a, b))
-    except Exception as error:
+    except BaseException as error:
         failed(profile.queue_sort, "QueueSort", a.pod, error)
         return False
 

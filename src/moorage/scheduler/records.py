@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.runtime.attempt import Attempt
-from moorage.runtime.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Diagnosis, RefusalCount
+from moorage.runtime.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Diagnosis, RefusalCount, size_of
+from moorage.runtime.top_scores import KeptTop, TopScores
 from moorage.state.node_listing import NodeEpoch
 
 DEFAULT_BYTES = 32 * 1024 * 1024
@@ -33,22 +34,23 @@ class RecordRing:
         """Add a record and give it the next sequence."""
         self._sequence = record.sequence = self._sequence + 1
         # Most records share their large parts.
-        size = SMALL_RECORD if record.top is None and not record.message else record.size
-        if record.diagnosis is not self._diagnosis:
-            size += self._size_of(record.diagnosis)
-            self._diagnosis = record.diagnosis
+        top = record.top
+        size = SMALL_RECORD if top is None else SMALL_RECORD + top.nbytes
+        if record.message or record.extenders:
+            size = record.size
+        diagnosis, latest = record.diagnosis, self._diagnosis
+        if diagnosis is not latest:
+            if diagnosis.refusals is not latest.refusals:
+                size += diagnosis.size
+            epoch = diagnosis.epoch
+            if epoch is not latest.epoch and epoch is not None:
+                size += 8 * len(epoch.names)
+            self._diagnosis = diagnosis
         record.kept_bytes = size
         self._ring.append(record)
         self._bytes += size
         if self._bytes > self.max_bytes:
             self._shrink()
-
-    def _size_of(self, diagnosis: Diagnosis) -> int:
-        """Return the size of a record that is the first with this diagnosis."""
-        epoch, size = diagnosis.epoch, 0
-        if epoch is not None and epoch is not self._diagnosis.epoch:
-            size = 8 * len(epoch.names)
-        return size if diagnosis.refusals is self._diagnosis.refusals else size + diagnosis.size
 
     def _shrink(self) -> None:
         """Drop several records at once. Freeing them one by one takes three times as long, because none of
@@ -122,7 +124,13 @@ def make_record(attempt: Attempt, wall: float, duration: float, epoch: Callable[
             diagnosis = baseline.diagnosis = _diagnosis(attempt, epoch(), keep=True)
     else:
         diagnosis = _diagnosis(attempt, epoch(), keep=statuses.is_lent)
-    board, ranking = attempt.board, attempt.ranking
+    top: TopScores | KeptTop | None = None
+    if attempt.node:
+        board, ranking = attempt.board, attempt.ranking
+        if board is None:
+            top = baseline.top() if attempt.feasible > 1 else None
+        elif ranking is not None:
+            top = board.top(ranking)
     record = DecisionRecord(
         f"{meta.namespace}/{meta.name}",
         meta.uid,
@@ -132,7 +140,7 @@ def make_record(attempt: Attempt, wall: float, duration: float, epoch: Callable[
         duration=duration,
         diagnosis=diagnosis,
         extenders=attempt.extenders,
-        top=board.top(ranking) if board is not None and ranking is not None and attempt.node else None,
+        top=top,
         node=attempt.node,
         woken_by=info.woken_by,
         woken_hint=info.woken_hint,
@@ -157,4 +165,5 @@ def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagno
             if i
         )
         ids = statuses.ids.copy() if keep else statuses.ids
-    return Diagnosis(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch)
+    size = size_of(refusals, ids) if refusals else 0
+    return Diagnosis(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch, size)

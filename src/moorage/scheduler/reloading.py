@@ -1,7 +1,8 @@
 """Replaces one generation by the next, between two cycles.
 
-The next generation is built completely before anything changes. If a plugin cannot be built, the current
-generation stays. Pods are treated as follows:
+The plugins of the next generation are constructed in another thread while the current one schedules, except for
+Moorage's own, whose constructors never block. If one cannot be constructed, the current generation stays. Plugins
+whose class and arguments have not changed stay, too. Pods are treated as follows:
 
     active, backoff       stay, unless a PreEnqueue plugin of the new profile gates them
     unschedulable, gated  are tried again after their backoff
@@ -14,8 +15,8 @@ generation stays. Pods are treated as follows:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from moorage.api.resources import PODS
 from moorage.config.resolving import ResolvedProfile
@@ -23,11 +24,15 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.points import Plugin
 from moorage.framework.ports import Extender
 from moorage.queue.places import INFLIGHT
+from moorage.runtime.building import LoopCall, directly
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Generation
 from moorage.scheduler.handlers import PodStage, stage_of
 from moorage.scheduler.queue_hooks import sort_by
 
+T = TypeVar("T")
+InThread = Callable[[Callable[[], None]], Awaitable[None]]
+"""Runs a function, which may block, in another thread, and waits for its end."""
 SPAWNED_SECONDS = 60.0
 """How long tasks that plugins of a replaced generation have spawned may continue, in seconds."""
 
@@ -38,26 +43,52 @@ async def reload(
     resolved: Sequence[ResolvedProfile],
     registry: Mapping[str, type[Plugin]],
     extenders: Sequence[Extender],
+    in_thread: InThread | None = None,
 ) -> None:
     """Switch the engine to a new configuration, and return once it schedules by it.
 
-    If a PluginError is raised, the engine keeps its current configuration. In both cases the engine closes `extenders`.
+    Plugins are constructed by means of `in_thread`; without it, between two cycles, for virtual time. If a PluginError
+    is raised, the engine keeps its current configuration. In both cases the engine closes `extenders`.
     """
+    async with engine.builder.lock:
+        call = directly if in_thread is None else _from_thread(engine)
+        draft = engine.builder.draft(resolved, registry, extenders, engine.generation, call)
 
-    def swap() -> None:
-        _swap(engine, engine.builder.build(resolved, registry, extenders), config)
+        def swap() -> None:
+            if in_thread is None:
+                draft.build_plugins()
+            _swap(engine, draft.finish(), config)
 
-    try:
-        await engine.between_cycles(swap)
-    except BaseException:
-        for extender in extenders:
-            await extender.close()
-        raise
+        try:
+            if in_thread is not None:
+                # Every question of a constructor in the thread waits for the end of a cycle.
+                await engine.between_cycles(lambda: draft.build_plugins(slow=False))
+                if draft.is_incomplete:
+                    await in_thread(draft.build_plugins)
+            await engine.between_cycles(swap)
+        except BaseException:
+            if engine.generation is not draft.made:
+                draft.abandon()
+            for extender in extenders:
+                await extender.close()
+            raise
+
+
+def _from_thread(engine: Engine) -> LoopCall:
+    """Return a function with which another thread calls functions between two cycles."""
+    loop = asyncio.get_running_loop()
+
+    def call(work: Callable[[], T]) -> T:
+        results: list[T] = []
+        asyncio.run_coroutine_threadsafe(engine.between_cycles(lambda: results.append(work())), loop).result()
+        return results[0]
+
+    return call
 
 
 def _swap(engine: Engine, new: Generation, config: KubeSchedulerConfiguration) -> None:
     old, engine.generation = engine.generation, new
-    old.callbacks.close()
+    old.callbacks.close()  # of the plugins that do not stay
     engine.profiles.clear()
     engine.profiles.update(new.profiles)
     engine.hooks.forget()

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.errors import ApiError, Conflict, Invalid, NotFound, ServerError, TooManyRequests, TransportError
+from moorage.api.errors import ApiError, Conflict, NotFound, ServerError, TooManyRequests, TransportError
+from moorage.api.plain_text import fit
 from moorage.api.pod import Pod, PodCondition
 from moorage.api.resources import PODS
 from moorage.api.times import backoff, format_time
@@ -29,6 +30,8 @@ SCHEDULER_ERROR = "SchedulerError"
 RETRIES = 10
 """Number of tries. With growing delays they take about two minutes, because controllers also rely on the status."""
 REMEMBERED = 10_000
+MESSAGE_BYTES = 32 * 1024
+"""The limit of messages in conditions (metav1.Condition). Messages contain what plugins wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class PodStatusWriter:
 
     def submit(self, update: StatusUpdate) -> None:
         """Write an update in the background, unless the pod already has this status."""
+        update = dataclasses.replace(update, message=fit(update.message, MESSAGE_BYTES))
         uid = update.pod.uid
         if uid in self._waiting:
             self._waiting[uid] = merge(self._waiting[uid], update)
@@ -98,6 +102,9 @@ class PodStatusWriter:
         try:
             while True:
                 self._note(update.pod, patch)
+                if update.reason is not None:
+                    about = {"conditionType": POD_SCHEDULED, "conditionStatus": "False"}
+                    _log.info(3, "Updating pod condition", pod=update.pod, **about, conditionReason=update.reason)
                 updated = await self._send(update.pod, patch)
                 following = self._waiting[uid]
                 self._waiting[uid] = None
@@ -118,8 +125,8 @@ class PodStatusWriter:
                     PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
                 )
                 return updated
-            except (NotFound, Invalid):
-                return None  # the pod is gone, or the API server rejects the patch
+            except NotFound:
+                return None  # the pod is gone
             except (Conflict, ServerError, TooManyRequests, TransportError) as error:
                 delay = getattr(error, "retry_after", None) or backoff(attempt, 0.1, 60.0)
                 await self._clock.sleep(min(delay, 60.0))

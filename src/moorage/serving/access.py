@@ -167,9 +167,9 @@ class Guard:
         authenticator: Authenticator | None,
         authorizer: Authorizer | None,
         always_allow: Sequence[str] = (),
-        writable: Sequence[str] = (),
+        writable: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """`writable` lists the paths that accept POST."""
+        """`writable` lists the methods other than GET that are served, each with its path."""
         self._app = app
         self._writable = frozenset(writable)
         self._authenticator = authenticator
@@ -189,24 +189,26 @@ class Guard:
         await self._app(scope, receive, send)
 
     async def _refusal(self, request: Request) -> Response | None:
-        writes = request.method == "POST" and request.url.path in self._writable
+        # The path that the router will see. `request.url` contains the Host header, which the client chooses.
+        path: str = request.scope["path"]
+        writes = (request.method, path) in self._writable
         if (refusal := _bad_body(request) if writes else _not_served(request)) is not None:
             return refusal
-        if self._authenticator is None or (self._is_open(request.url.path) and not writes):
+        if self._authenticator is None or (self._is_open(path) and not writes):
             return None
         try:
             who = await self._identify(request)
             if who is None:
                 return PlainTextResponse("Unauthorized\n", 401, {"www-authenticate": "Bearer"})
-            verb, path = request.method.lower(), request.url.path
+            verb = request.method.lower()
             if self._authorizer is None or await self._authorizer.allows(who, verb, path):
                 return None
         except CannotAsk as error:
             return PlainTextResponse(f"{error}; try again later\n", 503, {"retry-after": "5"})
-        return PlainTextResponse(f'Forbidden: User "{_plain(who.name)}" cannot {verb} path "{path}"\n', 403)
+        return PlainTextResponse(f'Forbidden: User "{_plain(who.name)}" cannot {verb} path "{_plain(path)}"\n', 403)
 
     def _is_open(self, path: str) -> bool:
-        bare = path.lstrip("/")
+        bare = path.removeprefix("/")
         return bare in self._open or any(bare.startswith(prefix) for prefix in self._open_prefixes)
 
     async def _identify(self, request: Request) -> Identity | None:
@@ -222,7 +224,7 @@ class Guard:
 
 def _not_served(request: Request) -> Response | None:
     if request.method not in ("GET", "HEAD"):
-        return PlainTextResponse("only GET is served\n", 405, {"allow": "GET, HEAD"})
+        return PlainTextResponse("only GET is served here\n", 405, {"allow": "GET, HEAD"})
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
         return PlainTextResponse("a GET has no body\n", 413)
     return None
@@ -234,7 +236,9 @@ def _bad_body(request: Request) -> Response | None:
         return PlainTextResponse("send the body with its Content-Length\n", 411)
     if int(length) > MAX_BODY:
         return PlainTextResponse(f"the body has {length} bytes; at most {MAX_BODY} are taken\n", 413)
-    if request.headers.get("content-type", "").partition(";")[0].strip() not in BODY_TYPES:
+    # An HTML form can send no PUT, and pages of other sites may send one only if the server says so.
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip()
+    if request.method == "POST" and content_type not in BODY_TYPES:
         return PlainTextResponse(f"send the body as {' or '.join(BODY_TYPES)}\n", 415)
     return None
 

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from moorage.api import private_files
 from moorage.api.errors import MoorageError
 from moorage.telemetry import logs
 
@@ -283,8 +284,7 @@ def _in_folder(folder: str, host: str) -> tuple[str, str] | None:
         made = _self_made(host)
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            key.touch(mode=0o600)
-            key.write_bytes(made.key)
+            private_files.write(key, [made.key])
             cert.write_bytes(made.certificate)
         except OSError as error:
             raise MoorageError(f"--cert-dir {folder}: {error.strerror}; name a writable folder") from error

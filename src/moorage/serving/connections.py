@@ -127,7 +127,8 @@ class Connection(HttpToolsProtocol):
             return
         self._head_since = None
         super().on_headers_complete()
-        if not self.expect_100_continue:
+        # uvicorn writes no body for HEAD, so a delayed head would never be sent.
+        if not self.expect_100_continue and self.scope["method"] != "HEAD":
             corked: Any = _Corked(self.transport)
             self.cycle.transport = corked
 

@@ -6,6 +6,7 @@ for each configuration and a line for each seed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,7 +20,7 @@ from moorage.api.times import format_duration
 from moorage.sim.results import RunResult
 from moorage.sim.tables import NUMBER, TEXT, ResultTable, TableFormat
 
-DIFFERENCES, REPORT = "differences", "report.html"
+DIFFERENCES, REPORT, COMPARISON = "differences", "report.html", "comparison.json"
 OVER_TIME = ("running", "pending", "utilisation.", "largestPod", "zoneSkew")
 """Prefixes of measures whose mean over the run is more informative than their last value."""
 
@@ -111,9 +112,12 @@ class Comparison:
             yield cells
 
     def write(self, folder: Path, title: str, form: TableFormat = TableFormat.CSV) -> None:
-        """Write the report beside the results and, with several configurations, differences.csv."""
+        """Write the report and comparison.json beside the results and, with several configurations,
+        differences.csv."""
         if len(self.names) > 1:
             self.write_differences(folder, form)
+        content = {"configurations": list(self.names), "measures": self.to_dict()}
+        (folder / COMPARISON).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         runs = [result for name in self.names for result in self.results[name]]
         (folder / REPORT).write_text(report(title, runs, self.table()), encoding="utf-8")
 
@@ -121,7 +125,11 @@ class Comparison:
         """Return the comparison for JSON output."""
         return {
             label: {
-                name: {"value": figure.value, "stddev": figure.spread, "change": figure.change}
+                name: {
+                    "value": _rounded(figure.value),
+                    "stddev": _rounded(figure.spread),
+                    "change": None if figure.change is None else _rounded(figure.change),
+                }
                 for name, figure in zip(self.names, figures, strict=True)
             }
             for label, figures in self.figures()
@@ -139,6 +147,11 @@ def compare(results: Sequence[RunResult]) -> Comparison:
 def _last(result: RunResult) -> Iterator[Any]:
     """Yield the last placement of every pod."""
     yield from {placed.pod: placed for placed in result.placements()}.values()
+
+
+def _rounded(value: float) -> float:
+    """Return six digits: results that were read from files have no more."""
+    return float(f"{value:.6g}")
 
 
 def _number(value: float) -> str:

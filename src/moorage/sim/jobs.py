@@ -49,13 +49,22 @@ class Setup:
     """Plugins to register, as `module:Class`."""
     folders: tuple[str, ...] = ()
     """Folders in which modules are found."""
+    extenders: bool = True
+    """Whether the extenders of the configuration are called."""
+    emulated_version: str = ""
+    """The kube-scheduler to follow; empty for the default."""
 
     def configuration(self) -> Configuration:
         """Return the resolved configuration."""
+        found = self._resolved()
+        return found if self.extenders else found.without_extenders()
+
+    def _resolved(self) -> Configuration:
         plugins = [find_plugin(reference, self.folders) for reference in self.plugins]
         if self.file is None:
-            return configure(plugins=plugins, folders=self.folders)
-        return configure_file(self.file, plugins=plugins, folders=self.folders)
+            return configure(plugins=plugins, folders=self.folders, emulated_version=self.emulated_version)
+        version = self.emulated_version
+        return configure_file(self.file, plugins=plugins, folders=self.folders, emulated_version=version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Return the virtual time in seconds."""
         return self._now
 
+    def block(self, seconds: float) -> None:
+        """Let virtual time pass within a callback, as code that blocks the loop does. Due timers run afterwards."""
+        self._now += seconds
+
     @property
     def progress(self) -> tuple[float, int]:
         """Return a value that differs from callback to callback."""

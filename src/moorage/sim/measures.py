@@ -88,7 +88,7 @@ class Sampler:
         if self._own:
             cluster.watchers.append(self._news)
         self._resources: list[str] = []
-        self._node_generation = -1
+        self._node_version = -1
         self._waits_seen = 0
 
     def sample(self) -> Sample:
@@ -135,9 +135,9 @@ class Sampler:
 
     def _known(self, nodes: Nodes) -> list[str]:
         """Return the resources that nodes have."""
-        generation = self._engine.cache.table.node_generation
-        if generation != self._node_generation:
-            self._node_generation = generation
+        version = self._engine.cache.table.node_version
+        if version != self._node_version:
+            self._node_version = version
             self._resources = sorted({name for view in nodes for name in view.allocatable} - {PODS})
         return self._resources
 

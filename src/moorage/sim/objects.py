@@ -11,6 +11,7 @@ from moorage.api import decoding
 from moorage.api.errors import ObjectError
 from moorage.api.node import HOSTNAME, ZONE, Node
 from moorage.api.pod import Pod
+from moorage.api.pod_defaults import with_defaults
 from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, Unstructured, by_kind
 from moorage.sim.scenario import Amount, NodeShape, PodWorkload
 
@@ -18,7 +19,8 @@ PODS_PER_NODE = "110"
 
 
 def typed(manifest: Mapping[str, Any]) -> AnyObject:
-    """Return the object of a manifest. Raise an ObjectError if it is invalid. Custom kinds stay untyped."""
+    """Return the object of a manifest. Raise an ObjectError if it is invalid. Custom kinds stay untyped, and pods get
+    the defaults of the API server."""
     raw = dict(manifest)
     kind, api_version = str(raw.get("kind") or ""), str(raw.get("apiVersion") or "")
     metadata = raw.get("metadata")
@@ -27,7 +29,7 @@ def typed(manifest: Mapping[str, Any]) -> AnyObject:
     resource = by_kind(kind, api_version or None)
     obj: AnyObject = Unstructured(raw) if resource is None else decoding.convert(resource, raw)
     decoding.validate(obj)
-    return obj
+    return with_defaults(obj) if isinstance(obj, Pod) else obj
 
 
 def node(shape: NodeShape, name: str, number: int = 0) -> Node:
@@ -62,7 +64,7 @@ def pod_template(workload: PodWorkload) -> Pod:
     made = decoding.convert(PODS, {"kind": "Pod", "metadata": metadata, "spec": spec})
     decoding.validate(made)
     assert isinstance(made, Pod)
-    return made
+    return with_defaults(made)
 
 
 def replica_set(workload: PodWorkload, template: Pod) -> AnyObject:

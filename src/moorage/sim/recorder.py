@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage import snapshots
+from moorage.api import private_files
 from moorage.api.errors import Forbidden, MoorageError, NotFound
 from moorage.api.node import Node
 from moorage.api.resources import NODES, PODS, Resource, Unstructured
@@ -234,7 +235,7 @@ class ClusterRecorder:
         cluster, taken = self.cluster(), self._time()
         path = snapshot_file(self._options.output, taken)
         try:
-            path.parent.mkdir(exist_ok=True)
+            private_files.make_folder(path.parent)
         except OSError as error:
             raise MoorageError(f"Cannot create the folder {path.parent}: {error.strerror}.") from error
         text, annotations = format_time(taken, micro=True), self._options.annotations

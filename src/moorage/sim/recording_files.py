@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from moorage.api import private_files
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_time, parse_time
 
@@ -33,7 +35,7 @@ class RecordingFile:
         self._packing = packing(path)
         self._waiting: list[bytes] = []
         try:
-            self._file = path.open("xb")
+            self._file = os.fdopen(private_files.create(path), "wb")
         except FileExistsError as error:
             raise MoorageError(f"The recording {path} already exists. Use another name, or move the file.") from error
         except OSError as error:
@@ -116,6 +118,10 @@ def snapshot_before(path: Path, moment: float) -> tuple[float, Path] | None:
 
 GZIP_LEVEL, ZSTANDARD_LEVEL = 6, 3
 CHUNK = 1 << 17
+MAX_LINE = 64 << 20
+"""Bytes of a line that is read. The API server accepts objects of 3 MiB."""
+_PACKED_CHUNK = 1 << 10
+"""Bytes of Zstandard that are unpacked at once. A block of 128 KiB may take four of them."""
 _GZIP_WINDOW = 31
 """zlib's window bits for a file with a gzip header."""
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -159,7 +165,7 @@ def opened(path: Path) -> io.BufferedReader:
 def _unpacked(path: Path, zstandard: Any) -> Iterator[bytes]:
     unpacking = None
     with path.open("rb") as file:
-        while data := file.read(CHUNK):
+        while data := file.read(_PACKED_CHUNK):
             while data:
                 if unpacking is None or unpacking.eof:
                     unpacking = zstandard.ZstdDecompressor().decompressobj()

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from moorage import snapshots
 from moorage.api.errors import AlreadyExists, MoorageError, NotFound, ObjectError
 from moorage.api.former_name import with_current_prefix
 from moorage.api.meta import Object, ObjectMeta
@@ -31,8 +32,9 @@ from moorage.api.times import format_time, parse_time
 from moorage.framework.ports import Change, Clock
 from moorage.sim.cluster import ENDED, SimulatedCluster
 from moorage.sim.objects import typed
-from moorage.sim.recording_files import opened, packing
+from moorage.sim.recording_files import MAX_LINE, opened, packing
 from moorage.sim.workload import Settings, Timed
+from moorage.snapshots.unpacking import LineTooLong
 
 ADD, UPDATE, DELETE = "Add", "Update", "Delete"
 RECORDED = "recorded"
@@ -95,11 +97,13 @@ class Recording:
         number = 0
         try:
             with opened(self._path) as lines:
-                for number, line in enumerate(lines, 1):
+                for number, line in enumerate(snapshots.lines(lines, str(self._path), MAX_LINE), 1):
                     if line.strip() and (found := self._line(number, line, after)) is not None:
                         yield found
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             yield (None, UnusableLine(f"{self._path} is truncated after line {number}: {error}; used up to there"))
+        except LineTooLong as error:
+            yield (None, UnusableLine(f"{error}; used up to there"))
         except OSError as error:
             raise MoorageError(f"Cannot read {self._path}: {error}") from error
 

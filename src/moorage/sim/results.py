@@ -132,19 +132,23 @@ def read_result(folder: Path) -> RunResult:
         summary = json.loads((folder / SUMMARY).read_text())
         names, samples = read_table(folder, SERIES, {})
         rows = list(samples)
-    except (OSError, ValueError) as error:
+        columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+        series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
+        return RunResult(
+            name=summary["name"],
+            seed=summary["seed"],
+            measures=summary["measures"],
+            series=series,
+            virtual_seconds=summary["virtualSeconds"],
+            real_seconds=summary["realSeconds"],
+            verdicts=summary["assertions"],
+            problems=summary["problems"],
+            problem_count=summary["problemCount"],
+            folder=folder,
+        )
+    except RecursionError as error:
+        raise MoorageError(f"{folder / SUMMARY} is nested too deeply for the result of a simulation") from error
+    except KeyError as error:
+        raise MoorageError(f"{folder / SUMMARY} is not the result of a simulation: it has no {error}") from error
+    except (OSError, ValueError, TypeError) as error:
         raise MoorageError(f"{folder} does not contain the result of a simulation: {error}") from error
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
-    return RunResult(
-        name=summary["name"],
-        seed=summary["seed"],
-        measures=summary["measures"],
-        series=series,
-        virtual_seconds=summary["virtualSeconds"],
-        real_seconds=summary["realSeconds"],
-        verdicts=summary["assertions"],
-        problems=summary["problems"],
-        problem_count=summary["problemCount"],
-        folder=folder,
-    )

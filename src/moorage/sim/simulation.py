@@ -7,16 +7,18 @@ import dataclasses
 import importlib
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Unstructured
-from moorage.app.configuration import Configuration, configure, configure_file
+from moorage.app.clock import SystemClock
+from moorage.app.configuration import ConfigSource, Configuration, configure_any
 from moorage.app.gc_tuning import production_gc
+from moorage.extender.asking import asked_extenders
 from moorage.framework.points import Plugin
-from moorage.framework.ports import EventRecorder
+from moorage.framework.ports import EventRecorder, Extender
 from moorage.scheduler.assembly import assemble
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Ports
@@ -53,7 +55,7 @@ class Simulation:
         self,
         workload: Path | str | Workload,
         *,
-        config: Path | str | Configuration | None = None,
+        config: ConfigSource = None,
         plugins: Iterable[type[Plugin]] = (),
         seed: int | None = None,
         until: float | None = None,
@@ -61,9 +63,7 @@ class Simulation:
         name: str = "",
     ) -> None:
         self.workload = _workload(workload)
-        self.configuration = _configuration(config, plugins)
-        if self.configuration.config.extenders:
-            raise MoorageError("A simulation cannot call extenders. Remove `extenders` from a copy of the file.")
+        self.configuration = configure_any(config, plugins=plugins)
         self.seed = self.workload.settings.seed if seed is None else seed
         self.name = name or (config.stem if isinstance(config, Path) else "default")
         self._settings = _until(self.workload.settings, until)
@@ -105,6 +105,22 @@ class Simulation:
         record: Path | None,
         pace: RealTimePace | None,
     ) -> RunResult:
+        with asked_extenders(self.configuration.config.extenders, SystemClock()) as extenders:
+            result = self._run_with(extenders, note, on_progress, record, pace)
+        for extender in extenders:
+            if extender.problem:
+                result.problems.append(f"An extender failed: {extender.problem}")
+                result.problem_count += 1
+        return result
+
+    def _run_with(
+        self,
+        extenders: Sequence[Extender],
+        note: Callable[[PlacedPod], None],
+        on_progress: OnProgress | None,
+        record: Path | None,
+        pace: RealTimePace | None,
+    ) -> RunResult:
         began = time.perf_counter()
         loop = VirtualLoop(spin_limit=SPIN_LIMIT)
         loop.on_move = pace
@@ -114,7 +130,7 @@ class Simulation:
             cluster = SimulatedCluster(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
             tally = RunTally(clock, note, self._settings.attempts)
             records = AttemptRing(tally.attempted)
-            engine = simulated_engine(self.configuration, cluster, self.seed, tally, records)
+            engine = simulated_engine(self.configuration, cluster, self.seed, tally, records, extenders)
             cluster.watchers.append(tally)
             sampler = Sampler(engine, cluster, tally, self._measures)
             driver = Driver(engine, cluster, tally, sampler, self._settings, on_progress)
@@ -171,31 +187,27 @@ def _workload(given: Path | str | Workload) -> Workload:
     return read_scenario(given, "<scenario>", Path()) if isinstance(given, str) else given
 
 
-def _configuration(given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]]) -> Configuration:
-    match given:
-        case Configuration():
-            return given
-        case Path():
-            return configure_file(given, plugins=plugins)
-        case str():
-            return configure(given, plugins=plugins)
-        case None:
-            return configure(plugins=plugins)
-
-
 def simulated_engine(
     configured: Configuration,
     cluster: SimulatedCluster,
     seed: int,
     recorder: EventRecorder,
     records: RecordRing | None = None,
+    extenders: Sequence[Extender] = (),
 ) -> Engine:
     """Build an engine with all profiles of the configuration, connected to a simulated cluster.
 
     The engine's writes change the cluster, and the cluster posts the changes back to the engine.
     """
-    ports = Ports(cluster, cluster.clock, random.Random(seed), recorder)
-    engine = assemble(configured.config, configured.profiles, configured.registry, ports, records=records)
+    ports = Ports(cluster, cluster.clock, random.Random(seed), recorder, extenders=extenders)
+    engine = assemble(
+        configured.config,
+        configured.profiles,
+        configured.registry,
+        ports,
+        records=records,
+        behaviour=configured.behaviour,
+    )
     cluster.post, cluster.profiles = engine.inbox.post, engine.profiles
     for plugin in configured.plugins():
         for need in plugin.needs:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from moorage.api.pod import Pod
 from moorage.framework.ports import Clock
-from moorage.runtime.record import SCHEDULED, DecisionRecord, TopScores
+from moorage.runtime.record import SCHEDULED, DecisionRecord
+from moorage.runtime.top_scores import KeptTop, TopScores
 from moorage.scheduler.records import RecordRing
 from moorage.sim.cluster import DELETED, ENDED, LOST
 
@@ -138,7 +139,7 @@ class RunTally:
             self.on_given_up(record.pod)
 
 
-def decisive(top: TopScores) -> str:
+def decisive(top: TopScores | KeptTop) -> str:
     """Return the plugin that ranked the best node before the second, or an empty string if they are equal or
     there is only one."""
     if len(top.rows) < 2:

@@ -4,7 +4,6 @@ from moorage.snapshots.cluster import ClusterObjects, list_cluster, read_cluster
 from moorage.snapshots.files import (
     BLOCK,
     CUSTOM,
-    GZIP,
     KEYS,
     MOORAGE,
     About,
@@ -16,18 +15,18 @@ from moorage.snapshots.files import (
     raw,
     read,
     save,
-    unpacked,
 )
+from moorage.snapshots.unpacking import lines, unpacked
 
 __all__ = [
     "BLOCK",
     "CUSTOM",
-    "GZIP",
     "KEYS",
     "MOORAGE",
     "About",
     "ClusterObjects",
     "custom_kinds",
+    "lines",
     "list_cluster",
     "load",
     "packed",

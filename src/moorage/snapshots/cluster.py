@@ -7,7 +7,7 @@ Equal parts of pods are kept once: pods of one template differ in little more th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from moorage.api.errors import Forbidden, NotFound
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
+from moorage.api.selectors import parse_selector
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
 from moorage.client.connection import connect, default_user_agent, find
@@ -50,6 +51,17 @@ class ClusterObjects:
         for resource, objects in self.objects.items():
             for obj in objects:
                 yield Change(resource, None, obj, initial=True)
+
+    def selected(self, pods: str, nodes: str) -> ClusterObjects:
+        """Return the cluster with only the pods and nodes that match these label selectors, without the pods on other
+        nodes. An empty selector matches everything. Raises a SelectorError."""
+        of_pods, of_nodes = parse_selector(pods), parse_selector(nodes)
+        kept_nodes = [node for node in self.objects.get(NODES, ()) if of_nodes.matches(node.labels)]
+        names = {node.name for node in kept_nodes} | {""}
+        kept_pods = [
+            pod for pod in self.objects.get(PODS, ()) if pod.spec.node_name in names and of_pods.matches(pod.labels)
+        ]
+        return replace(self, objects={**self.objects, NODES: kept_nodes, PODS: kept_pods})
 
     def gaps(self, configuration: Configuration) -> list[str]:
         """Return warnings about kinds that could not be read."""

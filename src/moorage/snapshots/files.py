@@ -6,8 +6,7 @@ commands, managed fields, and annotations, unless they are asked for or default 
 
 from __future__ import annotations
 
-import gzip
-import io
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,17 +15,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from moorage.api import decoding, yaml_text
+from moorage.api import decoding, json_text, private_files, yaml_text
 from moorage.api import resources as kinds
 from moorage.api.errors import MoorageError, ObjectError
 from moorage.api.former_name import FORMER_NAME, with_current_prefix
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
+from moorage.api.pod_defaults import with_defaults
 from moorage.api.resources import Resource, Unstructured
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from moorage.snapshots.anonymize import hash_names
 from moorage.snapshots.cluster import ClusterObjects, SharedParts
+from moorage.snapshots.unpacking import read_file, unpacked
 from moorage.telemetry import logs
 
 KEYS: dict[str, Resource] = {
@@ -55,8 +56,6 @@ MOORAGE = "moorage"
 """The key of what is known about the snapshot itself."""
 READ_ANNOTATIONS = {BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, MIGRATED_PLUGINS}
 """Those that default plugins read: without them a bound claim would not count as bound."""
-MAX_BYTES = 4 << 30
-GZIP = b"\x1f\x8b"
 BLOCK = 64 * 1024
 """Bytes of text that are compressed at once."""
 
@@ -76,13 +75,10 @@ class About(msgspec.Struct, rename="camel", omit_defaults=True):
 def save(
     cluster: ClusterObjects, path: Path, *, taken: str, annotations: bool = False, salt: str | None = None
 ) -> None:
-    """Write the cluster to a file, as a whole or not at all. With a salt, names are hashed."""
+    """Write the cluster to a file that only the user can read, as a whole or not at all. A salt hashes the names."""
     text = pieces(cluster, taken=taken, annotations=annotations, salt=salt)
-    partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
-            file.writelines(packed(text) if path.suffix == ".gz" else text)
-        partial.replace(path)
+        private_files.write(path, packed(text) if path.suffix == ".gz" else text)
     except OSError as error:
         raise MoorageError(f"the snapshot {path} cannot be written: {error.strerror}") from error
 
@@ -154,54 +150,65 @@ def pruned(obj: Any, annotations: bool) -> Any:
 
 def custom_kinds(path: Path) -> list[Resource]:
     """The kinds of one's own in a file, as far as there are objects of them."""
-    raw, found = _parts(_bytes(path), path), []
-    given: dict[str, list[Any]] = msgspec.json.decode(raw[CUSTOM]) if CUSTOM in raw else {}
-    for name, items in given.items():
-        if items:
-            plural, version, group = name.split(".", 2)
-            namespaced = "namespace" in items[0]["metadata"]
-            found.append(kinds.custom(group, version, plural, items[0]["kind"], namespaced))
+    found = []
+    for name, items in _custom(_parts(read_file(path), path), path).items():
+        first = next(_raw_items(path, f"{CUSTOM}.{name}", items), None)
+        if first is None:
+            continue
+        if name.count(".") < 2 or not isinstance(first.get("kind"), str):
+            raise MoorageError(f"the snapshot {path}, {CUSTOM}.{name}: expected plural.version.group, and a kind")
+        plural, version, group = name.split(".", 2)
+        found.append(kinds.custom(group, version, plural, first["kind"], "namespace" in first["metadata"]))
     return found
 
 
 def raw(path: Path) -> Iterator[tuple[Resource, list[dict[str, Any]]]]:
     """All objects of a file as they stand there, kind by kind."""
-    parts = _parts(_bytes(path), path)
+    parts = _parts(read_file(path), path)
     for key, resource in KEYS.items():
         if key in parts:
-            yield resource, _raw_items(path, key, parts[key])
-    custom = msgspec.json.decode(parts[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in parts else {}
+            yield resource, list(_raw_items(path, key, parts[key]))
+    custom = _custom(parts, path)
     for resource in custom_kinds(path):
-        yield resource, _raw_items(path, f"{CUSTOM}.{resource}", custom[str(resource)])
+        yield resource, list(_raw_items(path, f"{CUSTOM}.{resource}", custom[str(resource)]))
 
 
-def _raw_items(path: Path, key: str, items: msgspec.Raw) -> list[dict[str, Any]]:
+def _raw_items(path: Path, key: str, items: msgspec.Raw) -> Iterator[dict[str, Any]]:
     try:
-        return [
-            msgspec.json.decode(item)
-            for item in msgspec.json.decode(items, type=list[msgspec.Raw])
-            if msgspec.json.decode(item, type=Object).metadata.name
-        ]
-    except msgspec.DecodeError as error:
-        raise MoorageError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
+        for item in json_text.load(items, "the list", list[msgspec.Raw], max_bytes=sys.maxsize):
+            if json_text.load(item, "an object", Object).metadata.name:
+                yield json_text.load(item, "an object")
+    except json_text.JsonError as error:
+        raise _no_list(path, key, error) from error
+
+
+def _no_list(source: Path | str, key: str, error: Exception) -> MoorageError:
+    return MoorageError(f"the snapshot {source}, {key}: a list of objects is expected: {error}")
+
+
+def _custom(parts: Mapping[str, msgspec.Raw], source: Path | str) -> dict[str, msgspec.Raw]:
+    """Return the lists of custom kinds, not read yet."""
+    where = f"the snapshot {source}, {CUSTOM}"
+    return (
+        json_text.load(parts[CUSTOM], where, dict[str, msgspec.Raw], max_bytes=sys.maxsize) if CUSTOM in parts else {}
+    )
 
 
 def load(path: Path, resources: Iterable[Resource] = ()) -> ClusterObjects:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
-    return read(_bytes(path), path, resources)
+    return read(read_file(path), path, resources)
 
 
 def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) -> ClusterObjects:
     """The cluster of a snapshot that is at hand; `source` is for messages."""
     raw = _parts(data, source)
-    about = msgspec.json.decode(raw[MOORAGE], type=About) if MOORAGE in raw else About()
+    about = json_text.load(raw[MOORAGE], f"the snapshot {source}, {MOORAGE}", About) if MOORAGE in raw else About()
     objects: dict[Resource, Sequence[Any]] = {}
     for key, resource in KEYS.items():
         if key in raw:
             objects[resource] = list(_objects(source, key, resource, raw[key]))
     wanted = {str(resource): resource for resource in resources}
-    given = msgspec.json.decode(raw[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in raw else {}
-    for name, items in given.items():
+    for name, items in _custom(raw, source).items():
         if name in wanted:
             objects[wanted[name]] = list(_objects(source, f"{CUSTOM}.{name}", wanted[name], items))
     objects = {resource: objects[resource] for resource in sorted(objects, key=lambda r: r == kinds.PODS)}
@@ -214,22 +221,15 @@ def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) ->
     )
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise MoorageError(f"the snapshot {path} cannot be read: {error.strerror or error}") from error
-
-
 def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
     """The keys with their values, not read yet."""
-    if data[:2] == GZIP:
-        data = unpacked(f"the snapshot {source}", data)
+    data = unpacked(f"the snapshot {source}", data)
     try:
         if data.lstrip()[:1] != b"{":
-            data = msgspec.json.encode(yaml_text.load(data, f"the snapshot {source}", max_bytes=MAX_BYTES))
-        found: dict[str, msgspec.Raw] = msgspec.json.decode(with_current_prefix(data), type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+            data = msgspec.json.encode(yaml_text.load(data, f"the snapshot {source}", max_bytes=sys.maxsize))
+        text = with_current_prefix(data)
+        found = json_text.load(text, "the text", dict[str, msgspec.Raw], max_bytes=sys.maxsize)
+    except (json_text.JsonError, TypeError) as error:
         why = " ".join(str(error).split())
         raise MoorageError(f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}") from error
     if FORMER_NAME in found:
@@ -241,25 +241,13 @@ def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
     return found
 
 
-def unpacked(source: str, data: bytes) -> bytes:
-    """What was packed by gzip; `source` is what messages call it."""
-    try:
-        with gzip.open(io.BytesIO(data)) as packed:
-            found = packed.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise MoorageError(f"{source} cannot be read: {error}") from error
-    if len(found) > MAX_BYTES:
-        raise MoorageError(f"{source} has more than {MAX_BYTES >> 30} GiB of JSON")
-    return found
-
-
 def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
     """The readable ones; the others are set aside and logged."""
     read, parts = decoding.reader(resource), SharedParts()
     try:
-        given = msgspec.json.decode(items, type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
-        raise MoorageError(f"the snapshot {source}, {key}: a list of objects is expected: {error}") from error
+        given = json_text.load(items, "the list", list[msgspec.Raw], max_bytes=sys.maxsize)
+    except json_text.JsonError as error:
+        raise _no_list(source, key, error) from error
     for item in given:
         try:
             obj = read(item)
@@ -271,5 +259,6 @@ def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Ra
             # The simulator's exports drop them; here pods are known by theirs.
             obj = replace(obj, metadata=replace(obj.metadata, uid=f"{resource.plural}/{obj.key}"))
         if isinstance(obj, Pod):
+            obj = with_defaults(obj)  # the file may be written by hand
             parts.share(obj)
         yield obj

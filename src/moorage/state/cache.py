@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.state import checks
 from moorage.state.columns import CacheError
 from moorage.state.node_table import NodeTable
@@ -53,9 +54,10 @@ class CacheOutcome(enum.Enum):
 class ClusterCache:
     """The pods by UID, each accounted on exactly one node of the table, and the nodes."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> None:
         self.table = table
-        self.entries = PodEntries()
+        self.entries = PodEntries(behaviour)
+        self._behaviour = behaviour
         self.corrections: Counter[str] = Counter()
         """Problem → number of times that the cache had to be corrected for it."""
         self._pods: dict[str, PodEntry] = {}
@@ -191,7 +193,7 @@ class ClusterCache:
 
     def validate(self) -> None:
         """Recount everything from the pods; raise CacheError with all differences. For tests, O(cluster)."""
-        problems = checks.recount(self.table, self._pods.values())
+        problems = checks.recount(self.table, self._pods.values(), self._behaviour)
         if self._assumed != {uid: cached for uid, cached in self._pods.items() if cached.assumed}:
             problems.append("the list of assumed pods differs from the pods marked as assumed")
         if problems:
@@ -199,7 +201,7 @@ class ClusterCache:
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
         """Return the differences between the cache and the objects that the API server lists."""
-        return checks.compare(self.table, self._pods, nodes, pods)
+        return checks.compare(self.table, self._pods, nodes, pods, self._behaviour)
 
     def _release(self, cached: PodEntry) -> CacheOutcome:
         self.table.remove_pod(cached.node_name, cached)

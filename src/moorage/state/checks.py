@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import CPU, MEMORY, PODS
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.state.columns import clamp
 from moorage.state.node_columns import taint_class
 from moorage.state.node_table import NodeTable
@@ -20,7 +21,7 @@ from moorage.state.pod_entry import PodEntry, TemplateDemand
 Sums = dict[str, int]
 
 
-def recount(table: NodeTable, pods: Iterable[PodEntry]) -> list[str]:
+def recount(table: NodeTable, pods: Iterable[PodEntry], behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> list[str]:
     """Return the differences between the table and the pods that it should account."""
     expected: dict[str, list[Pod]] = defaultdict(list)
     for placed in pods:
@@ -28,11 +29,17 @@ def recount(table: NodeTable, pods: Iterable[PodEntry]) -> list[str]:
     unknown = expected.keys() - dict(table.known_rows()).keys()
     problems = [f"node {name}: not in the table" for name in unknown]
     for name, row in table.known_rows():
-        problems += _row_problems(table, name, row, expected.get(name, []))
+        problems += _row_problems(table, name, row, expected.get(name, []), behaviour)
     return problems + _listing_problems(table)
 
 
-def compare(table: NodeTable, cached: Mapping[str, PodEntry], nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
+def compare(
+    table: NodeTable,
+    cached: Mapping[str, PodEntry],
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR,
+) -> list[str]:
     """Return the differences between the cache and the objects that the API server lists."""
     known = {node.name: node for node in nodes}
     listed = {pod.uid: pod for pod in pods}
@@ -41,7 +48,7 @@ def compare(table: NodeTable, cached: Mapping[str, PodEntry], nodes: Iterable[No
     for uid, pod in listed.items():
         problems += _pod_problems(pod, cached.get(uid))
     problems += [f"pod {p.pod.key}: cached but gone" for uid, p in cached.items() if uid not in listed]
-    return problems + _sum_problems(table, cached, listed)
+    return problems + _sum_problems(table, cached, listed, behaviour)
 
 
 def _pod_problems(pod: Pod, cached: PodEntry | None) -> list[str]:
@@ -57,7 +64,9 @@ def _pod_problems(pod: Pod, cached: PodEntry | None) -> list[str]:
     return []
 
 
-def _sum_problems(table: NodeTable, cached: Mapping[str, PodEntry], listed: Mapping[str, Pod]) -> list[str]:
+def _sum_problems(
+    table: NodeTable, cached: Mapping[str, PodEntry], listed: Mapping[str, Pod], behaviour: Behaviour
+) -> list[str]:
     """Compare the sums per node. An assumed pod that is not bound yet counts as bound."""
     actual: dict[str, list[Pod]] = defaultdict(list)
     for pod in listed.values():
@@ -69,14 +78,14 @@ def _sum_problems(table: NodeTable, cached: Mapping[str, PodEntry], listed: Mapp
     problems = []
     for name in rows.keys() | actual.keys():
         have = _nonzero(table.load_on(rows[name]).requested) if name in rows else {}
-        want = _sums(actual.get(name, []))[0]
+        want = _sums(actual.get(name, []), behaviour)[0]
         if have != want:
             problems.append(f"node {name}: cached requests {have}, the API server's pods request {want}")
     return sorted(problems)
 
 
-def _row_problems(table: NodeTable, name: str, row: int, pods: list[Pod]) -> list[str]:
-    want, (cpu, memory) = _sums(pods)
+def _row_problems(table: NodeTable, name: str, row: int, pods: list[Pod], behaviour: Behaviour) -> list[str]:
+    want, (cpu, memory) = _sums(pods, behaviour)
     nonzero = table.load_on(row).nonzero_requested
     checks: dict[str, tuple[object, object]] = {
         "pods": (sorted(p.uid for p in table.load_on(row).pods()), sorted(p.uid for p in pods)),
@@ -111,11 +120,11 @@ def _listing_problems(table: NodeTable) -> list[str]:
     return problems
 
 
-def _sums(pods: Iterable[Pod]) -> tuple[Sums, tuple[int, int]]:
+def _sums(pods: Iterable[Pod], behaviour: Behaviour) -> tuple[Sums, tuple[int, int]]:
     sums: Sums = defaultdict(int)
     cpu = memory = 0
     for pod in pods:
-        demand = TemplateDemand.of(pod)
+        demand = TemplateDemand.of(pod, behaviour)
         for resource, amount in demand.requests.items():
             sums[resource] += amount
         sums[PODS] += 1

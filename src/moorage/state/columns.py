@@ -7,12 +7,11 @@ The sum or difference of two such values fits into int64, so that kernels need n
 `allocatable - requested`. A clamped amount is still larger than any realistic one, so comparisons give the same result
 as with exact numbers.
 
-A change of a row or column has a number, its version. The framework exposes the version of the table as `generation`.
+A change of a row or column has a number, its version.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.api.errors import MoorageError
+from moorage.api.recent import Recent
 from moorage.framework.indexes import Topology
 from moorage.framework.nodes import Compute, ComputeRow, IntArray, Nodes, NodeView
 
@@ -153,7 +153,7 @@ class ListedColumns(Protocol):
     def width(self) -> int: ...
 
     @property
-    def node_generation(self) -> int: ...
+    def node_version(self) -> int: ...
 
     def nodes(self) -> Nodes: ...
 
@@ -169,7 +169,7 @@ class _Column:
 class DerivedColumns:
     """The columns that plugins compute, by key: full width, 0 in rows without a node.
 
-    Only changed rows are recomputed. Columns are bounded in bytes, and the least recently used ones go first.
+    Only changed rows are recomputed. Columns are bounded in bytes, and those go that are not used for a while.
     """
 
     def __init__(self, changes: ChangeLog, view: Callable[[IntArray], Nodes], views: Sequence[NodeView | None]) -> None:
@@ -178,15 +178,13 @@ class DerivedColumns:
         """Rows → the `Nodes` that `compute` receives."""
         self._views = views
         """Row → view, or None for a row without a node."""
-        self._columns: OrderedDict[Hashable, _Column] = OrderedDict()
-        self._bytes = 0
+        self._columns: Recent[Hashable, _Column] = Recent(_MAX_BYTES)
 
     def current(self, key: Hashable, width: int) -> npt.NDArray[Any] | None:
         """Return the column if it is up to date, else None. Called for every pod, so it must be cheap."""
         column = self._columns.get(key)
         if column is None or column.version != self._changes.version or len(column.values) != width:
             return None
-        self._columns.move_to_end(key)
         return column.shown
 
     def get(
@@ -198,19 +196,14 @@ class DerivedColumns:
             column = self._create(key, table.nodes().rows, width, compute)
         elif column.version != self._changes.version:
             self._refresh(column, compute, compute_row)
-        self._columns.move_to_end(key)
         return column.shown
 
     def _create(self, key: Hashable, rows: IntArray, width: int, compute: Compute) -> _Column:
         first = np.asarray(compute(self._view(rows)))
         values = np.zeros(width, dtype=first.dtype)
         values[rows] = first
-        self._forget(key)
-        column = self._columns[key] = _Column(values, read_only(values), self._changes.version)
-        self._bytes += values.nbytes
-        while self._bytes > _MAX_BYTES and len(self._columns) > 1:
-            self._forget(next(iter(self._columns)))
-        return column
+        column = _Column(values, read_only(values), self._changes.version)
+        return self._columns.put(key, column, values.nbytes)
 
     def _refresh(self, column: _Column, compute: Compute, compute_row: ComputeRow | None) -> None:
         changed = self._changes.since(column.version)
@@ -227,11 +220,6 @@ class DerivedColumns:
         if len(live):
             values[live] = compute(self._view(live))
 
-    def _forget(self, key: Hashable) -> None:
-        gone = self._columns.pop(key, None)
-        if gone is not None:
-            self._bytes -= gone.values.nbytes
-
 
 class Topologies:
     """The domains of label keys. Each is built once and kept until a node changes."""
@@ -245,7 +233,7 @@ class Topologies:
         """The topology of a key that no node has."""
 
     def topology(self, key: str) -> Topology:
-        present = (self._table.node_generation, self._table.width)
+        present = (self._table.node_version, self._table.width)
         if self._valid_for != present or len(self._known) >= _MAX_TOPOLOGIES:
             self._valid_for = present
             self._known.clear()

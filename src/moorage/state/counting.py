@@ -13,19 +13,19 @@ pod may hold hundreds of terms that no other pod has, so a term that is held on 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import NO_TERMS, AffinityTerm, PodTerms, WeightedTerm, compile_pod_terms
-from moorage.api.selectors import NOTHING
+from moorage.api.recent import Recent
+from moorage.api.selectors import NOTHING, size_of
 from moorage.framework.access import Version
 from moorage.framework.indexes import PodSelector, TermKind, Topology
 from moorage.framework.nodes import BoolArray, FloatArray
 from moorage.state.columns import read_only
-from moorage.state.label_index import LabelSet, PodLabelsIndex, SelectorRegistry
+from moorage.state.label_index import LabelSet, PodLabelsIndex, SelectorRegistry, is_tried_by_all
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import PodEntry
 from moorage.state.row_counts import RowCounts, RowTable
@@ -34,6 +34,12 @@ MAX_BYTES = 48 * 1024 * 1024
 """The memory that all counters together may take."""
 _COUNTER_BYTES = 1024
 """The memory of an empty counter, including its entries in the indexes."""
+_MAX_KEPT_SIZE = 64
+"""Selectors with more requirements, values and namespaces get no counter that is kept: tenants choose how large they
+are, and every new set of labels is compared with the counters."""
+_TRIED_BYTES = 128 * 1024
+"""The charge for a counter that is compared with every new set of labels. It bounds their number, and with it the time
+that they cost the pods of other tenants."""
 _LINK_BYTES = 96
 """The memory of the link between a counter and a LabelSet."""
 
@@ -41,10 +47,11 @@ _LINK_BYTES = 96
 class SelectorCounter:
     """The number of pods per row that match one selector. Implements `framework.indexes.PodCounter`."""
 
-    __slots__ = ("_closed", "_counts", "charged", "sets", "wanted")
+    __slots__ = ("_base_bytes", "_closed", "_counts", "charged", "sets", "wanted")
 
     def __init__(self, wanted: PodSelector, table: RowTable, closed: bool = False) -> None:
         self.wanted = wanted
+        self._base_bytes = _COUNTER_BYTES + (_TRIED_BYTES if is_tried_by_all(wanted.selector) else 0)
         self._counts = RowCounts(table)
         self.sets: dict[LabelSet, None] = {}
         """The label sets whose pods are counted."""
@@ -62,7 +69,7 @@ class SelectorCounter:
 
     @property
     def nbytes(self) -> int:
-        return _COUNTER_BYTES + _LINK_BYTES * len(self.sets) + self._counts.nbytes
+        return self._base_bytes + _LINK_BYTES * len(self.sets) + self._counts.nbytes
 
     @property
     def per_row(self) -> FloatArray:
@@ -114,15 +121,12 @@ class SelectorCounters:
 
     def __init__(self, table: RowTable, limit: int = MAX_BYTES) -> None:
         self._table = table
-        self._limit = limit
         self._labels = PodLabelsIndex()
-        self._counters: OrderedDict[PodSelector, SelectorCounter] = OrderedDict()
-        """Selector → counter, the most recently used one last."""
+        self._counters: Recent[PodSelector, SelectorCounter] = Recent(limit, self._close)
+        """Selector → counter, weighed by its memory as of its last use."""
         self._registry: SelectorRegistry[SelectorCounter] = SelectorRegistry()
         self._none = SelectorCounter(PodSelector(frozenset(), NOTHING), table, closed=True)
         """The counter of selectors that match no pod."""
-        self._bytes = 0
-        """The memory of all counters, each as of its last use."""
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -130,13 +134,13 @@ class SelectorCounters:
     def get(self, selector: PodSelector) -> SelectorCounter:
         counter = self._counters.get(selector)
         if counter is None:
+            if _size(selector) > _MAX_KEPT_SIZE:
+                return self.once(selector)
             counter = self._build(selector)
-        self._counters.move_to_end(selector)
         now = counter.nbytes
-        self._bytes += now - counter.charged
-        counter.charged = now
-        while self._bytes > self._limit and len(self._counters) > 1:
-            self._evict()
+        if now != counter.charged:
+            counter.charged = now
+            self._counters.put(selector, counter, now)
         return counter
 
     def once(self, selector: PodSelector) -> SelectorCounter:
@@ -144,7 +148,7 @@ class SelectorCounters:
         if known is not None:
             return known
         rows: dict[int, int] = {}
-        for entry in self._labels.matching(selector):
+        for entry in self._labels.matching(selector, occupied=True):
             for row, pods in entry.rows.items():
                 pods -= 0 if selector.terminating else entry.terminating.get(row, 0)
                 rows[row] = rows.get(row, 0) + pods
@@ -155,7 +159,7 @@ class SelectorCounters:
         return counter
 
     def _build(self, selector: PodSelector) -> SelectorCounter:
-        counter = self._counters[selector] = SelectorCounter(selector, self._table)
+        counter = SelectorCounter(selector, self._table)
         for entry in self._labels.matching(selector):
             counter.include(entry)
         self._registry.add(counter, selector.namespaces, selector.selector)
@@ -209,11 +213,14 @@ class SelectorCounters:
         for counter in entry.counters:
             counter.change(row, number, terminating)
 
-    def _evict(self) -> None:
-        _, counter = self._counters.popitem(last=False)
+    def _close(self, counter: SelectorCounter) -> None:
         self._registry.remove(counter, counter.wanted.namespaces, counter.wanted.selector)
         counter.close()
-        self._bytes -= counter.charged
+
+
+def _size(wanted: PodSelector) -> int:
+    """Return the size of a selector."""
+    return size_of(wanted.selector.requirements) + len(wanted.namespaces or ())
 
 
 def _add_to_row(numbers: dict[int, int], row: int, number: int) -> None:

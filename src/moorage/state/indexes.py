@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from types import MappingProxyType
 from typing import Any
 
+from moorage.api.failures import is_interruption
 from moorage.api.node import Node
 from moorage.api.resources import Resource
 from moorage.framework.access import Version
@@ -32,7 +33,9 @@ def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:
     try:
         found = extract(obj)
         return found if type(found) is tuple else list(found)  # most pods have no keys: ()
-    except Exception as error:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         _log.error("Index function failed; left the object out of the index", error=error, stack=True, object=obj.key)
         return []
 
@@ -172,16 +175,31 @@ class Indexes:
             self._observers.observe_nodes(self._nodes[name])
         return self._nodes[name]
 
-    def close(self) -> None:
-        """Stop updating the indexes."""
-        if self._pods:
-            self._on_pods.drop(set(self._pods.values()), self._observers.pods())
+    def successor(self, stays: Collection[object]) -> Indexes:
+        """Return the indexes of the next configuration. It begins with those that plugins which stay hold."""
+        made = Indexes(self._observers, self._on_pods)
+        made._pods = {name: index for name, index in self._pods.items() if index in stays}
+        made._nodes = {name: index for name, index in self._nodes.items() if index in stays}
+        return made
+
+    def close(self, belongs_to: Indexes | None = None) -> None:
+        """Stop updating the indexes, except for those that belong to another configuration too."""
+        others = () if belongs_to is None else (*belongs_to._pods.values(), *belongs_to._nodes.values())
+        pods = {index for index in self._pods.values() if index not in others}
+        if pods:
+            self._on_pods.drop(pods, self._observers.pods())
             if not self._on_pods.kept:
                 self._observers.all.remove(self._on_pods)
             self._observers.forget_prepared()
         for index in self._nodes.values():
-            self._observers.ignore_nodes(index)
+            if index not in others:
+                self._observers.ignore_nodes(index)
         self._pods, self._nodes = {}, {}
+
+    def hand_over(self, stays: Collection[object]) -> None:
+        """Leave the indexes that plugins which stay hold to the next configuration."""
+        self._pods = {name: index for name, index in self._pods.items() if index not in stays}
+        self._nodes = {name: index for name, index in self._nodes.items() if index not in stays}
 
 
 class KeyedObjects:
@@ -229,8 +247,20 @@ class ObjectIndexes:
             self._store(resource).observe(self._indexes[key].changed)
         return self._indexes[key]
 
-    def close(self) -> None:
-        """Stop updating the indexes."""
+    def successor(self, stays: Collection[object]) -> ObjectIndexes:
+        """Return the indexes of the next configuration. It begins with those that plugins which stay hold."""
+        made = ObjectIndexes(self._store)
+        made._indexes = {key: index for key, index in self._indexes.items() if index in stays}
+        return made
+
+    def close(self, belongs_to: ObjectIndexes | None = None) -> None:
+        """Stop updating the indexes, except for those that belong to another configuration too."""
+        others = () if belongs_to is None else tuple(belongs_to._indexes.values())
         for (_, resource), index in self._indexes.items():
-            self._store(resource).ignore(index.changed)
+            if index not in others:
+                self._store(resource).ignore(index.changed)
         self._indexes = {}
+
+    def hand_over(self, stays: Collection[object]) -> None:
+        """Leave the indexes that plugins which stay hold to the next configuration."""
+        self._indexes = {key: index for key, index in self._indexes.items() if index not in stays}

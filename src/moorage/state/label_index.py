@@ -16,14 +16,16 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from moorage.api.meta import ObjectMeta
+from moorage.api.recent import register
 from moorage.api.selectors import EXISTS, IN, Selector
 from moorage.framework.indexes import PodSelector
 
 LabelsKey = tuple[tuple[str, str], ...]
 """Sorted labels, which identify a set of labels."""
 
-_MAX_VACANT = 1024
-"""Number of entries without pods that are kept, because the next pod of a controller often arrives soon."""
+_MAX_VACANT = 4096
+"""Number of labels in entries without pods that are kept, because the next pod of a controller often arrives soon. A
+pod may have thousands of labels."""
 T = TypeVar("T", bound=Hashable)
 _Items: TypeAlias = T | dict[T, None]
 """One item, as in most cases, or several."""
@@ -34,7 +36,9 @@ _NO_KEY = ""
 """The key of selectors that require no label; no label has an empty key."""
 _ANY = (None,)
 _MAX_VALUES = 16
+"""A selector that lists more values of a label is filed under the key alone."""
 _MAX_NAMESPACES = 8
+"""A selector of more namespaces is filed under all namespaces."""
 
 
 class LabelSetCounter(Protocol):
@@ -87,6 +91,11 @@ class PodLabelsIndex:
     def __init__(self) -> None:
         self._spaces: dict[str, _Namespace] = {}
         self._vacant: dict[LabelSet, None] = {}
+        """The entries without pods, in the order in which their last pod went."""
+        self._vacant_labels = 0
+        self._vacant_before: tuple[LabelSet, ...] = ()
+        """The entries that had no pods at the last call of `forget_unused`."""
+        register(self)
 
     def find(self, meta: ObjectMeta) -> LabelSet | None:
         """Return the set of a pod, or None."""
@@ -102,7 +111,7 @@ class PodLabelsIndex:
         found = space.sets.get(key)
         if found is not None:
             if not found.rows:
-                self._vacant.pop(found, None)
+                self._revive(found)
             return found, False
         found = space.sets[key] = LabelSet(meta.namespace, meta.labels, key)
         for label, value in key:
@@ -111,20 +120,38 @@ class PodLabelsIndex:
 
     def mark_vacant(self, entry: LabelSet) -> None:
         """Keep an entry without pods for a while. The oldest one is dropped, and its counters are notified."""
+        self._revive(entry)
         self._vacant[entry] = None
-        if len(self._vacant) > _MAX_VACANT:
+        self._vacant_labels += 1 + len(entry.key)
+        while self._vacant_labels > _MAX_VACANT:
             oldest = next(iter(self._vacant))
-            del self._vacant[oldest]
+            self._revive(oldest)
             self._drop(oldest)
 
-    def matching(self, wanted: PodSelector) -> Iterator[LabelSet]:
-        """Iterate over the entries whose pods the selector matches."""
+    def forget_unused(self) -> None:
+        """Drop the entries that had no pods at the last call and have none now."""
+        for entry in self._vacant_before:
+            if entry in self._vacant:
+                self._revive(entry)
+                self._drop(entry)
+        self._vacant_before = tuple(self._vacant)
+
+    def _revive(self, entry: LabelSet) -> None:
+        """Take an entry out of those without pods."""
+        if entry in self._vacant:
+            del self._vacant[entry]
+            self._vacant_labels -= 1 + len(entry.key)
+
+    def matching(self, wanted: PodSelector, *, occupied: bool = False) -> Iterator[LabelSet]:
+        """Iterate over the entries whose pods the selector matches; with `occupied` only those that have pods."""
         if wanted.selector.nothing:
             return
         for name in self._spaces if wanted.namespaces is None else wanted.namespaces:
             space = self._spaces.get(name)
             if space is not None:
-                yield from (entry for entry in _candidates(space, wanted.selector) if entry.matches(wanted))
+                for entry in _candidates(space, wanted.selector):
+                    if (entry.rows or not occupied) and entry.matches(wanted):
+                        yield entry
 
     def __iter__(self) -> Iterator[LabelSet]:
         """Iterate over all entries. For checks."""
@@ -235,8 +262,17 @@ def _demands(selector: Selector) -> list[_LabelDemand]:
     listed: list[_LabelDemand] = [
         (r.key, r.values) for r in selector.requirements if r.operator == IN and len(r.values) <= _MAX_VALUES
     ]
-    listed += [(r.key, _ANY) for r in selector.requirements if r.operator == EXISTS]
+    listed += [
+        (r.key, _ANY)
+        for r in selector.requirements
+        if r.operator == EXISTS or (r.operator == IN and len(r.values) > _MAX_VALUES)
+    ]
     return listed or [(_NO_KEY, _ANY)]
+
+
+def is_tried_by_all(selector: Selector) -> bool:
+    """Return whether no label leads to the selector, so that it is tried for every pod of its namespaces."""
+    return not any(r.operator in (IN, EXISTS) for r in selector.requirements)
 
 
 def _rarest(anchors: _Anchors[Any], demands: list[_LabelDemand]) -> _LabelDemand:

@@ -26,8 +26,9 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import node_allocatable
 from moorage.framework.nodes import ChangedRows, Compute, ComputeRow, EveryRow, IntArray, Nodes, NodeView
+from moorage.state.amounts import StoredAmountColumns
 from moorage.state.columns import CacheError, ChangeLog, DerivedColumns, clamp
-from moorage.state.node_columns import StoredAmountColumns, StoredLabelColumns, TaintClasses
+from moorage.state.node_columns import StoredLabelColumns, TaintClasses
 from moorage.state.node_listing import NodeListing, zone_of
 from moorage.state.pod_entry import Observers, PodEntry, RowLoad
 from moorage.state.ranking import LowerPods
@@ -57,7 +58,7 @@ class NodeTable:
     def __init__(self, width: int = _WIDTH) -> None:
         self.width = width
         """Length of every column."""
-        self.node_generation = 0
+        self.node_version = 0
         """Number of the latest change of any node object."""
         self._rows: dict[str, int] = {}
         """Node name → row, of live nodes and ghosts."""
@@ -149,7 +150,7 @@ class NodeTable:
     # Reading changes
 
     @property
-    def generation(self) -> int:
+    def version(self) -> int:
         """Number of the latest change of any row."""
         return self._changes.version
 
@@ -158,12 +159,12 @@ class NodeTable:
         """Row → number of its latest change."""
         return self._changes.versions
 
-    def changed_since(self, generation: int) -> list[int]:
-        """Return the rows that changed after that generation, each once, including ghosts and freed rows.
+    def changed_since(self, version: int) -> list[int]:
+        """Return the rows that changed after that version, each once, including ghosts and freed rows.
 
         The cost is proportional to the number of changes, at most one scan of the rows.
         """
-        return self._changes.since(generation)
+        return self._changes.since(version)
 
     def settle(self) -> bool:
         amounts = self.amounts
@@ -171,14 +172,14 @@ class NodeTable:
             amounts.catch_up()
         return True
 
-    def changes_since(self, generation: int) -> ChangedRows:
+    def changes_since(self, version: int) -> ChangedRows:
         changes, views = self._changes, self._views
         now = changes.version
-        if changes.version_before_row <= generation < now:  # one changed row: the usual case
+        if changes.version_before_row <= version < now:  # one changed row: the usual case
             view = views[changes.row]
-            return now, self.node_generation, [view] if view is not None else []
-        found = [views[row] for row in changes.since(generation)]
-        return now, self.node_generation, [view for view in found if view is not None]
+            return now, self.node_version, [view] if view is not None else []
+        found = [views[row] for row in changes.since(version)]
+        return now, self.node_version, [view for view in found if view is not None]
 
     # Including ghosts; for checks and dumps, never for plugins
 
@@ -276,7 +277,7 @@ class NodeTable:
     def _node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         self._changes.mark(row)
         self._node_changes.mark(row)
-        self.node_generation = self._node_changes.version
+        self.node_version = self._node_changes.version
         for observer in self.observers.of_nodes:
             observer.node_changed(row, old, new)
 

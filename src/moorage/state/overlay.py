@@ -205,23 +205,23 @@ class Overlay:
         return np.asarray(compute(self.nodes()))
 
     @property
-    def generation(self) -> int:
-        return self._base.generation
+    def version(self) -> int:
+        return self._base.version
 
     @property
-    def node_generation(self) -> int:
-        return self._base.node_generation
+    def node_version(self) -> int:
+        return self._base.node_version
 
-    def changed_since(self, generation: int) -> list[int]:
+    def changed_since(self, version: int) -> list[int]:
         """Return all rows, because a short-lived overlay keeps no history."""
         return list(range(len(self._rows)))
 
     def settle(self) -> bool:
         return False  # arrays are gathered when they are read
 
-    def changes_since(self, generation: int) -> ChangedRows:
-        changed = [self.view(row) for row in self.changed_since(generation)]
-        return self.generation, self.node_generation, changed
+    def changes_since(self, version: int) -> ChangedRows:
+        changed = [self.view(row) for row in self.changed_since(version)]
+        return self.version, self.node_version, changed
 
     def every_row(self) -> EveryRow:
         n, nodes = len(self._rows), self.nodes()

@@ -10,16 +10,18 @@ them, so a pending pod is shown to all in advance, and when it is placed, only t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
 
+from moorage.api.meta import key_of
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.pod_affinity import PodTerms
+from moorage.api.recent import Recent
 from moorage.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -29,6 +31,7 @@ from moorage.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.state.columns import CacheError, clamp
 from moorage.state.label_index import LabelSet
 from moorage.state.ranking import PodRanking
@@ -40,8 +43,8 @@ _replace = msgspec.structs.replace
 
 NO_KEYS: Mapping[Any, Sequence[Hashable]] = MappingProxyType({})
 
-_TEMPLATES = 4096
-"""Number of templates kept; the oldest goes first."""
+_MAX_REMEMBERED = 32768
+"""Amounts and ports of templates that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,11 @@ class TemplateDemand:
     """The changes of a node's sums: resource, request, and request with scoring defaults; `pods` by one."""
 
     @classmethod
-    def of(cls, pod: Pod) -> TemplateDemand:
+    def of(cls, pod: Pod, behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> TemplateDemand:
         """Compute the demand of a pod. Raises QuantityError if it has an invalid quantity."""
-        requests = {name: clamp(amount) for name, amount in pod_requests(pod).items()}
-        nonzero = dict(zip((CPU, MEMORY), map(clamp, pod_nonzero_requests(pod)), strict=True))
+        requests = {name: clamp(amount) for name, amount in pod_requests(pod, behaviour=behaviour).items()}
+        counted_by_default = pod_nonzero_requests(pod, behaviour=behaviour)
+        nonzero = dict(zip((CPU, MEMORY), map(clamp, counted_by_default), strict=True))
         counted = {**requests, **nonzero}
         named = [name for name in counted if name != PODS and (counted[name] or requests.get(name, 0))]
         return cls(
@@ -137,10 +141,9 @@ def bound_to(pod: Pod, node_name: str) -> Pod:
 class PodEntries:
     """Creates entries. Pods of one template share one `TemplateDemand`, which saves time and memory."""
 
-    def __init__(self, templates: int = _TEMPLATES) -> None:
-        self._limit = templates
-        self._demands: dict[bytes, TemplateDemand] = {}
-        self._encode = msgspec.msgpack.Encoder().encode
+    def __init__(self, behaviour: Behaviour = DEFAULT_BEHAVIOUR, max_remembered: int = _MAX_REMEMBERED) -> None:
+        self._behaviour = behaviour
+        self._demands: Recent[bytes, TemplateDemand] = Recent(max_remembered)
 
     def entry(self, pod: Pod) -> PodEntry:
         """Return the entry of a pod. Raises QuantityError if it has an invalid quantity."""
@@ -156,14 +159,13 @@ class PodEntries:
             key_parts += _reported(status)
         try:
             # Without node, name and labels, so that replicas have the same key.
-            template = self._encode(key_parts)
+            template = key_of(key_parts)
         except OverflowError:  # an integer beyond 64 bits, which cannot be encoded
-            return PodEntry(pod)
+            return PodEntry(pod, TemplateDemand.of(pod, self._behaviour))
         demand = self._demands.get(template)
         if demand is None:
-            demand = self._demands[template] = TemplateDemand.of(pod)
-            if len(self._demands) > self._limit:
-                del self._demands[next(iter(self._demands))]
+            demand = TemplateDemand.of(pod, self._behaviour)
+            self._demands.put(template, demand, len(demand.amounts) + len(demand.host_ports))
         return PodEntry(pod, demand)
 
 
@@ -175,7 +177,7 @@ def _reported(status: PodStatus) -> tuple[Any, ...]:
     containers = [
         (found.name, found.resources, found.allocated_resources)
         for found in (*status.container_statuses, *status.init_container_statuses)
-        if found.resources is not None
+        if found.resources is not None or found.allocated_resources
     ]
     pending = [found.reason for found in status.conditions if found.type == "PodResizePending"]
     if not (containers or pending or status.resources or status.allocated_resources):
@@ -233,9 +235,20 @@ class RowLoad:
             raise CacheError(f"Pod {entry.pod.key} ({entry.uid}) is not on the node.")
         requested, nonzero = self.sums, self.nonzero_sums
         for name, amount, counted in entry.amounts:
-            requested[name] -= amount
-            nonzero[name] -= counted
+            try:
+                requested[name] -= amount
+                nonzero[name] -= counted
+            except KeyError:  # amounts of other pods had made the sum zero
+                requested[name], nonzero[name] = -amount, -counted
         self._pods = self.ranking = None
+
+    def drop_unused(self, besides: Collection[str]) -> None:
+        """Forget the resources that no pod of the row requests any more. Both mappings keep their identity, but not
+        the memory that they have taken for thousands of names."""
+        for sums, others in ((self.sums, self.nonzero_sums), (self.nonzero_sums, self.sums)):
+            kept = {name: total for name, total in sums.items() if total or others.get(name) or name in besides}
+            sums.clear()
+            sums.update(kept)
 
     def replace(self, entry: PodEntry) -> None:
         """Store another version of a pod with the same demand."""

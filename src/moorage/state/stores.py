@@ -34,6 +34,8 @@ class ObjectStore:
         """Grows with every change of the objects and of the assumed objects."""
         self.known = True
         """Whether the API server serves the kind."""
+        self.rewinds = 0
+        """Grows when an object is delivered with a lower version than before, as after a restored backup."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -80,6 +82,8 @@ class ObjectStore:
         if known is not None and known.uid != obj.uid:
             self._delete(known)  # a new object of the same name belongs at the end of the list
             known = None
+        if known is not None and is_older(obj.resource_version, known.resource_version):
+            self.rewinds += 1
         self._objects[obj.key] = obj
         self._namespaces.setdefault(obj.namespace, {})[obj.name] = obj
         for watcher in self.watchers:
@@ -123,6 +127,8 @@ class _Assumed:
     object: Any
     base: str
     """The resourceVersion in the store when the object was assumed."""
+    rewinds: int
+    """`ObjectStore.rewinds` at that time."""
 
 
 class AssumeStore:
@@ -130,7 +136,8 @@ class AssumeStore:
 
     An assumed object hides the stored one until the store receives a later version that is at least as new.
     An object that was assumed on top of the stored version (a change not written yet) therefore stays until
-    the next version arrives. The store is compared on every read, so deliveries need no notification.
+    the next version arrives. The store is compared on every read, so deliveries need no notification. If versions
+    went back, as after a restored backup, all assumptions made before are dropped: they may be about lost changes.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -152,7 +159,7 @@ class AssumeStore:
             raise CacheError(f"Cannot assume {obj.key}: it is not in the store.")
         if is_older(obj.resource_version, shown.resource_version):
             raise CacheError(f"Cannot assume {obj.key}: it is older than the visible version.")
-        self._assumed[obj.key] = _Assumed(obj, stored.resource_version)
+        self._assumed[obj.key] = _Assumed(obj, stored.resource_version, self._store.rewinds)
         self._store.version += 1
 
     def restore(self, key: str) -> None:
@@ -165,10 +172,11 @@ class AssumeStore:
         assumed = self._assumed.get(key)
         if assumed is None:
             return stored
-        if stored is not None and (
+        waits = stored is not None and (
             stored.resource_version == assumed.base
             or is_older(stored.resource_version, assumed.object.resource_version)
-        ):
+        )
+        if waits and assumed.rewinds == self._store.rewinds:
             return assumed.object
         del self._assumed[key]
         return stored

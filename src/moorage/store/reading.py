@@ -31,7 +31,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.errors import SelectorError
 from moorage.api.resources import Resource
-from moorage.api.selectors import Selector, parse_field_selector, parse_selector
+from moorage.api.selectors import FieldRequirement, Selector, parse_field_selector, parse_selector
 from moorage.framework.ports import ADDED, BOOKMARK, DELETED, MODIFIED
 from moorage.store import refusals
 from moorage.store.objects import Key, Raw, Stored
@@ -56,9 +56,13 @@ _FIELDS: dict[Resource, dict[str, str]] = {
     },
     resources.NODES: {"spec.unschedulable": "false"},
     resources.NAMESPACES: {"status.phase": ""},
-    resources.EVENTS: {**_OF_EVENTS, "reason": "", "type": "", "reportingController": ""},
+    resources.EVENTS: {**_OF_EVENTS, "reason": "", "type": "", "reportingController": "", "source": ""},
     resources.REPLICA_SETS: {"status.replicas": "0"},
 }
+
+
+_SOURCE = (("deprecatedSource", "component"), ("reportingController",))
+"""What `source` selects events by: the component, or the reporter of events without one (pkg/registry/core/event)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,16 @@ class FieldTest:
     """A term of a field selector with its path and default resolved."""
 
     path: tuple[str, ...]
+    otherwise: tuple[str, ...]
+    """The path to read if the field at `path` is empty; () if there is none."""
     absent: str
     value: str
     negated: bool
 
     def holds(self, raw: Raw) -> bool:
-        value: Any = raw
-        for step in self.path:
-            value = value.get(step) if isinstance(value, dict) else None
+        value = _dig(raw, self.path)
+        if not value and self.otherwise:
+            value = _dig(raw, self.otherwise)
         text = value if isinstance(value, str) else _text(value, self.absent)
         return (text == self.value) != self.negated
 
@@ -114,8 +120,19 @@ def select(resource: Resource, namespace: str = "", label_selector: str = "", fi
     for term in terms:
         if term.path not in known:
             raise refusals.bad_request(f"field label not supported: {term.path}")
-    tests = (FieldTest(tuple(t.path.split(".")), known[t.path], t.value, t.negated) for t in terms)
-    return Selection(namespace, labels, tuple(tests))
+    return Selection(namespace, labels, tuple(_test(term, known[term.path]) for term in terms))
+
+
+def _test(term: FieldRequirement, absent: str) -> FieldTest:
+    if term.path == "source":
+        return FieldTest(*_SOURCE, absent, term.value, term.negated)
+    return FieldTest(tuple(term.path.split(".")), (), absent, term.value, term.negated)
+
+
+def _dig(raw: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    return raw
 
 
 def _text(value: Any, absent: str) -> str:
@@ -175,7 +192,7 @@ def _write(token: _Token) -> str:
 def _read(page: str) -> _Token:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(page.encode()), type=_Token)
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise refusals.bad_request(f"continue key is not valid: {error}") from error
 
 

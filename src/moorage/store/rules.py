@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from moorage.api import resources
+from moorage.api import pod_defaults, resources
 from moorage.api.pod import DEFAULT_SCHEDULER_NAME
 from moorage.api.resources import Resource
 from moorage.store import refusals
@@ -114,13 +114,20 @@ def _fill_in_pod(raw: Raw, classes: Iterable[Raw]) -> Raw:
     spec["restartPolicy"] = spec.get("restartPolicy") or "Always"
     if spec.get("terminationGracePeriodSeconds") is None:
         spec["terminationGracePeriodSeconds"] = 30
-    for containers in ("containers", "initContainers"):
-        if spec.get(containers):
-            spec[containers] = [_fill_in_container(c, spec) for c in spec[containers]]
+    if spec.get("hostNetwork") or spec.get("resources") or any(map(_is_limited, _containers(spec))):
+        spec = pod_defaults.fill_in_resources(spec)
     fill_in_priority(raw["metadata"]["name"], spec, classes)
     if spec.get("affinity"):
         spec["affinity"] = with_label_keys(spec["affinity"], raw["metadata"].get("labels") or {})
     return {**raw, "spec": spec, "status": pod_status(raw.get("status") or {}, spec)}
+
+
+def _containers(spec: Raw) -> Iterable[Raw]:
+    return (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+
+
+def _is_limited(container: Raw) -> bool:
+    return bool((container.get("resources") or {}).get("limits"))
 
 
 def pod_status(status: Raw, spec: Raw) -> Raw:
@@ -128,19 +135,6 @@ def pod_status(status: Raw, spec: Raw) -> Raw:
     if spec.get("schedulingGates") and not status.get("conditions"):
         status["conditions"] = [_GATED]
     return status
-
-
-def _fill_in_container(container: Raw, spec: Raw) -> Raw:
-    """Requests default to limits; on the host network every port is a port of the node."""
-    resources_ = container.get("resources") or {}
-    limits, requests = resources_.get("limits") or {}, resources_.get("requests") or {}
-    if limits.keys() - requests.keys():
-        filled = {**resources_, "requests": {**limits, **requests}}
-        container = {**container, "resources": filled}
-    if spec.get("hostNetwork") and container.get("ports"):
-        ports = [{**port, "hostPort": port.get("hostPort") or port["containerPort"]} for port in container["ports"]]
-        container = {**container, "ports": ports}
-    return container
 
 
 def fill_in_priority(pod: str, spec: Raw, classes: Iterable[Raw]) -> None:

@@ -141,11 +141,13 @@ def _carry_over(target: Raw, source: Raw, field: str) -> None:
 
 
 def count_generation(current: Raw, final: Raw) -> Raw:
-    """The generation counts changes of anything but metadata and status."""
-    if all(final.get(f) == current.get(f) for f in {**current, **final} if f not in ("metadata", "status")):
+    """The generation, if the kind has one, counts changes of anything but metadata and status."""
+    if "generation" not in final["metadata"] or all(
+        final.get(f) == current.get(f) for f in {**current, **final} if f not in ("metadata", "status")
+    ):
         return final
     meta = final["metadata"]
-    return {**final, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
+    return {**final, "metadata": {**meta, "generation": meta["generation"] + 1}}
 
 
 def bound(current: Stored, node: str, uid: str, resource_version: str, wall: float) -> Raw:
@@ -216,7 +218,7 @@ def after_delete(current: Stored, grace_period: int | None, wall: float, propaga
         raw,
         deletionTimestamp=timestamp(wall + period),
         deletionGracePeriodSeconds=period,
-        generation=meta.get("generation", 0) + 1,
+        generation=meta["generation"] + 1 if "generation" in meta else None,
     )
 
 

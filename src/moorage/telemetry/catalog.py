@@ -1,12 +1,15 @@
 """The names, labels and buckets of all metrics.
 
-They are the metrics of kube-scheduler 1.36 (pkg/scheduler/metrics/metrics.go) and of its libraries, and
-Moorage's own. As in kube-scheduler, the help text begins with the stability level in brackets. Metrics of
-features that Moorage does not have (resource claims, pod groups, asynchronous API calls) are absent, as they
-are from a kube-scheduler with those feature gates disabled.
+They are the metrics of kube-scheduler (pkg/scheduler/metrics/metrics.go) and of its libraries, and Moorage's own. A
+`MetricsVersion` says where they depend on the emulated version. As in kube-scheduler, the help text begins with the
+stability level in brackets. Metrics of features that Moorage does not have (resource claims, pod groups, asynchronous
+API calls) are absent, as they are from a kube-scheduler with those feature gates disabled.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 from moorage.telemetry.instruments import Family, Gauge, Histogram, LabelCounter, exponential
 
@@ -17,10 +20,32 @@ SLI = exponential(0.01, 2, 20)
 REST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
+class MetricsVersion(Protocol):
+    """What the metrics depend on; `api.versions.Behaviour` is one."""
+
+    @property
+    def entity_metrics(self) -> bool:
+        """Whether the queue is also measured in entities."""
+
+    @property
+    def beta_timings(self) -> bool:
+        """Whether the durations of plugins and of the algorithm are beta."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestMetrics:
+    """The metrics of the newest version."""
+
+    entity_metrics: bool = True
+    beta_timings: bool = True
+
+
 class MetricCatalog:
     """The metrics of one scheduler. Nothing is global, so two schedulers in one process have separate metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: MetricsVersion) -> None:
+        self._version = version
+        self._timing_level = "BETA" if version.beta_timings else "ALPHA"
         self._scheduling()
         self._queueing()
         self._preempting()
@@ -30,7 +55,9 @@ class MetricCatalog:
 
     def families(self) -> list[Family]:
         """Return all metrics."""
-        return [value for value in vars(self).values() if isinstance(value, Family)]
+        found = [value for value in vars(self).values() if isinstance(value, Family)]
+        absent = () if self._version.entity_metrics else (self.queued_entities, self.incoming_entities)
+        return [family for family in found if family not in absent]
 
     def _scheduling(self) -> None:
         self.attempts = LabelCounter(
@@ -45,7 +72,9 @@ class MetricCatalog:
             bounds=ATTEMPT,
         )
         self.algorithm_seconds = Histogram(
-            "scheduler_scheduling_algorithm_duration_seconds", "[ALPHA] Duration of choosing a node.", bounds=ATTEMPT
+            "scheduler_scheduling_algorithm_duration_seconds",
+            f"[{self._timing_level}] Duration of choosing a node.",
+            bounds=ATTEMPT,
         )
         self.point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
@@ -55,7 +84,7 @@ class MetricCatalog:
         )
         self.plugin_seconds = Histogram(
             "scheduler_plugin_execution_duration_seconds",
-            "[ALPHA] Duration of running a plugin at an extension point, sampled in one of ten cycles.",
+            f"[{self._timing_level}] Duration of running a plugin at an extension point, sampled in one of ten cycles.",
             ("plugin", "extension_point", "status"),
             bounds=PLUGIN,
         )
@@ -96,6 +125,16 @@ class MetricCatalog:
             "scheduler_queue_incoming_pods_total",
             "[STABLE] Number of pods added to a queue, by event and queue.",
             ("queue", "event"),
+        )
+        self.queued_entities = Gauge(
+            "scheduler_queued_entities",
+            "[ALPHA] Number of queued entities by queue and type: pods outside of pod groups, and pod groups.",
+            ("queue", "type"),
+        )
+        self.incoming_entities = LabelCounter(
+            "scheduler_queue_incoming_entities_total",
+            "[ALPHA] Number of entities added to a queue, by queue, event and type.",
+            ("queue", "event", "type"),
         )
         self.unschedulable = Gauge(
             "scheduler_unschedulable_pods",
@@ -214,6 +253,12 @@ class MetricCatalog:
         self.comparisons = LabelCounter(
             "moorage_comparer_rounds_total", "Number of complete comparisons of cache and queue with the API server."
         )
+        self.rewinds = LabelCounter(
+            "moorage_api_server_rewinds_total",
+            "Number of times that the API server had lost changes that it had sent, as after a restored backup; by the "
+            "kind whose version showed it.",
+            ("resource",),
+        )
         self.corrections = LabelCounter(
             "moorage_cache_corrections_total",
             "Number of events that contradicted the cache, by kind of contradiction.",
@@ -229,6 +274,11 @@ class MetricCatalog:
             "Number of calls that blocked the scheduling loop for too long, by plugin.",
             ("plugin", "hook"),
         )
+        self.slow_attempts = LabelCounter(
+            "moorage_slow_attempts_total",
+            "Number of attempts that held up the scheduler for more than half a second, by the call that took longest.",
+            ("plugin", "extension_point"),
+        )
         self.loop_lag = Histogram(
             "moorage_loop_lag_seconds",
             "Delay of the scheduling loop's heartbeat, if it was late.",
@@ -243,6 +293,7 @@ class MetricCatalog:
             "moorage_overcommits_total",
             "Number of binds by other schedulers that overcommitted a node, by resource.",
             ("resource",),
+            max_children=100,  # any pod can name thousands of resources
         )
         self.extender_requests = LabelCounter(
             "moorage_extender_requests_total",

@@ -17,6 +17,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 Labels = tuple[str, ...]
+OTHER = "other"
+"""Stands for all label values beyond the number that a family keeps."""
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -77,8 +79,16 @@ class _Values(Family):
 
     _exposed: type[CounterMetricFamily | GaugeMetricFamily]
 
-    def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:  # noqa: A002
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002
+        labels: Sequence[str] = (),
+        max_children: int | None = None,
+    ) -> None:
         super().__init__(name, help, labels)
+        self._max_children = max_children
+        """Further label values count as OTHER. Needed where the values come from pods."""
         self._children: dict[Labels, Value] = {}
         self._sources: list[Callable[[], Iterable[tuple[Labels, float]]]] = []
         if not self.labels:
@@ -90,7 +100,9 @@ class _Values(Family):
         if found is None:
             if len(values) != len(self.labels):
                 raise ValueError(f"{self.name} has the labels {self.labels}, not {len(values)} of them")
-            found = self._children[values] = Value()
+            if self._max_children is not None and len(self._children) >= self._max_children:
+                values = (OTHER,) * len(self.labels)
+            found = self._children.setdefault(values, Value())
         return found
 
     def read_from(self, source: Callable[[], Iterable[tuple[Labels, float]]]) -> None:

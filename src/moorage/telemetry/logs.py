@@ -92,6 +92,11 @@ def setup(
     handler.setFormatter(JsonLines(now) if format == "json" else TextLines(now))
     remove()
     logging.getLogger().addHandler(handler)
+    set_verbosity(verbosity)
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Change the verbosity of Moorage's own logs."""
     logging.getLogger(ROOT).setLevel(logging.INFO - max(0, min(verbosity, MAX_VERBOSITY)))
 
 
@@ -255,7 +260,17 @@ def _as_json(value: object) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_as_json(item) for item in value]
     key = getattr(value, "key", None)
-    return _cut(key if isinstance(key, str) else str(value))
+    return _cut(key if isinstance(key, str) else _text_of(value))
+
+
+def _text_of(value: object) -> str:
+    """Return the text of a value. A plugin's exception or object whose `__str__` fails must not fail its caller."""
+    try:
+        return str(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"<{type(value).__name__} whose __str__ raises {type(error).__name__}>"
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from moorage.telemetry.catalog import POINT, MetricCatalog
+from moorage.telemetry.catalog import POINT, MetricCatalog, MetricsVersion, NewestMetrics
 from moorage.telemetry.instruments import Buckets, Histogram, Labels
 
 SUCCESS = "Success"
@@ -21,6 +21,10 @@ METRICS = "moorage.metrics"
 SAMPLE = 10
 """Plugins are timed individually in one of this many cycles."""
 MANY_ATTEMPTS = 15
+POD = "pod"
+"""The type of an entity that is a single pod."""
+QUEUES_OF_GROUPS = ("incomplete", "pending")
+"""Where pods of groups wait for their group; empty without pod groups."""
 
 P = TypeVar("P")
 Plugins = Mapping[str, Sequence[str]]
@@ -33,8 +37,8 @@ second is None if nothing was scored."""
 class SchedulerMetrics(MetricCatalog):
     """All metrics of one scheduler. Written on its event loop only; read from any thread."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        super().__init__()
+    def __init__(self, now: Callable[[], float], version: MetricsVersion | None = None) -> None:
+        super().__init__(version if version is not None else NewestMetrics())
         self.now = now
         """A monotonic clock in seconds."""
         self.profiles: dict[str, ProfileMeter] = {}
@@ -44,6 +48,8 @@ class SchedulerMetrics(MetricCatalog):
         self.evaluations.read_from(self._evaluations)
         self._incoming: Counter[tuple[str, str]] = Counter()
         self.incoming.read_from(lambda: list(self._incoming.items()))
+        # Without pod groups every entity is a pod.
+        self.incoming_entities.read_from(lambda: [((*labels, POD), n) for labels, n in list(self._incoming.items())])
 
     def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
         """Return the meter of a profile. `filters` and `scores` are the plugins whose evaluations are counted."""
@@ -51,6 +57,13 @@ class SchedulerMetrics(MetricCatalog):
             self._past.update(dict(known.evaluations()))
         self.profiles[name] = made = self.make_meter(self, name, filters, scores)
         return made
+
+    def waiting(self, queues: Mapping[str, int]) -> None:
+        """Set the number of pending pods by queue. From 1.37 on, two further queues hold pods of groups."""
+        groups = dict.fromkeys(QUEUES_OF_GROUPS, 0) if self._version.entity_metrics else {}
+        self.pending.replace(((queue,), count) for queue, count in {**queues, **groups}.items())
+        if self._version.entity_metrics:
+            self.queued_entities.replace(((queue, POD), count) for queue, count in queues.items())
 
     def came(self, queue: str, event: str) -> None:
         """Count a pod that was added to a queue."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from moorage import snapshots
 from moorage.api import decoding
 from moorage.api.core import Event
 from moorage.api.errors import NotFound
@@ -18,20 +19,21 @@ from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from moorage.app.offline import question_engine
 from moorage.app.scheduler import Scheduler
-from moorage.explain.explanation import explain
+from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge, find_pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.framework.points import Plugin, PreFilterPlugin
 from moorage.framework.ports import PatchType
+from moorage.run.hook_limit import HOOK_LIMIT, HookLimit, NeverReturns
 from moorage.runtime.record import DecisionRecord
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.snapshots.cluster import list_cluster
 from moorage.store.faults import Faults
-from moorage.store.local import LocalClient
 from moorage.store.objects import Stored, copy_json
 from moorage.store.store import Store
-from moorage.testing.checks import HOOK_LIMIT, HookLimit, NeverReturns, VerifyingChooser, refuse_circles
+from moorage.testing.checks import VerifyingChooser, refuse_circles
+from moorage.testing.failures import LoggedFailures, RememberingClient
 
 T = TypeVar("T")
 
@@ -42,19 +44,21 @@ AnObject = Object | Unstructured | dict[str, Any]
 class Cluster:
     """An object store with a scheduler. Virtual time passes only inside calls.
 
-    `config` is the same as for `moorage.Scheduler`. `seed` fixes the order of simultaneous events, and is
+    `config` is a Path, a YAML or JSON text, a mapping with the structure of the file, or None for the default
+    profile, as for `moorage.Scheduler`. `seed` fixes the order of simultaneous events, and is
     printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one. Use the
     cluster as a context manager, or call `close`.
 
-    An exception in the background work of a plugin (`run`, `handle.spawn`) is raised by the next `settle`
-    or by `close`, unless `allow_background_failures` is set. The test fails with an AssertionError that
+    An exception in the background work of a plugin (`run`, `handle.spawn`), in `unreserve`, `post_bind` or a callback
+    is raised by the next `settle` or by `close`, unless `allow_background_failures` is set. `close` fails the
+    test if a plugin has changed an object of the cluster. The test fails with an AssertionError that
     names the plugin if a hook takes longer than `hook_limit` seconds of real time (None: no limit), or if
     a pod is tried in a loop while no virtual time passes."""
 
     def __init__(
         self,
         *,
-        config: Path | str | None = None,
+        config: Path | str | Mapping[str, Any] | None = None,
         plugins: Iterable[type[Plugin]] = (),
         seed: int = 0,
         discover: bool = False,
@@ -74,14 +78,15 @@ class Cluster:
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
         """The faults of the scheduler's API calls; none by default."""
-        self.client = LocalClient(self.store, self.clock, self.faults)
+        self.client = RememberingClient(self.store, self.clock, self.faults)
         """The API client: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
+            "probe_server": False,  # its store never loses changes
         }  # fmt: skip
         self._allows_failures = allow_background_failures
         self._failed: list[tuple[str, BaseException]] = []
-        """Failures of background work that are not reported yet, with the plugins."""
+        """Failures of plugins that failed no attempt and are not reported yet, with what failed."""
         self._closed = False
         try:
             self.scheduler = self._make_scheduler()
@@ -96,13 +101,14 @@ class Cluster:
         made = Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
         if self._verify_reuse:
             made.engine.cycle.chooser = VerifyingChooser(made.engine.cycle.chooser.reuse)
+        made.on_end = lambda text: self._failed.append(("background work of 'the scheduler'", RuntimeError(text)))
         return made
 
     def start(self) -> None:
         """Start the scheduler. With `start=False` in the constructor, objects can be added first."""
         if not self._allows_failures:
             tasks = self.scheduler.engine.tasks
-            tasks.on_failure = lambda owner, error: self._failed.append((owner, error))
+            tasks.on_failure = lambda owner, error: self._failed.append((f"background work of {owner!r}", error))
         self.run(self.scheduler.start())
 
     def restart(self) -> None:
@@ -111,7 +117,7 @@ class Cluster:
         self.scheduler = self._make_scheduler()
         self.start()
 
-    def reload(self, config: Path | str | None, plugins: Iterable[type[Plugin]] = ()) -> None:
+    def reload(self, config: Path | str | Mapping[str, Any] | None, plugins: Iterable[type[Plugin]] = ()) -> None:
         """Load another configuration, as when its file has changed. If it cannot be used, a MoorageError
         says why, and the current configuration stays."""
         self.run(self.scheduler.reload(config, plugins))
@@ -119,11 +125,15 @@ class Cluster:
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, together with everything else that is running."""
         try:
-            with HookLimit(self.loop, self.hook_limit):
+            with HookLimit(self.loop, self.hook_limit), LoggedFailures(self.loop, self._note_failure):
                 return self.loop.run_until_complete(coro)
         except NeverReturns as error:
             allow = "Cluster(hook_limit=…) allows more"
             raise AssertionError(f"{error} (seed {self.seed}; the stack above shows where; {allow})") from error
+
+    def _note_failure(self, what: str, error: BaseException) -> None:
+        if not self._allows_failures:
+            self._failed.append((what, error))
 
     def _refuse_circles(self) -> None:
         refuse_circles(self.scheduler.records, self.clock)
@@ -138,11 +148,11 @@ class Cluster:
 
     def _report_failures(self) -> None:
         if self._failed:
-            [(owner, error), *more] = self._failed
+            [(what, error), *more] = self._failed
             self._failed.clear()
             others = f", and {len(more)} more failed" if more else ""
             raise AssertionError(
-                f"background work of {owner!r} failed: {type(error).__name__}: {error}{others} "
+                f"{what} failed: {type(error).__name__}: {error}{others} "
                 f"(seed {self.seed}); if that is what the test is about, set allow_background_failures=True"
             ) from error
 
@@ -163,6 +173,12 @@ class Cluster:
                 self.store.load(*self._identified(obj))
             else:
                 self.add(*obj)
+
+    def load(self, path: Path | str) -> None:
+        """Add the objects of a file of `moorage snapshot`, of all kinds that the plugins of this cluster read."""
+        found = snapshots.load(Path(path), self.scheduler.configuration.resources())
+        for objects in found.objects.values():
+            self.add(objects)
 
     def delete(self, obj: AnObject, *, grace_period: int | None = 0) -> None:
         """Delete an object. A pod is gone at once, as if its kubelet had stopped it. With a `grace_period`
@@ -250,6 +266,16 @@ class Cluster:
         found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
         return [e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)]
 
+    def plugin(self, name: str, profile: str = "") -> Any:
+        """Return the running instance of a plugin, in the named profile or in the first one that enables it."""
+        profiles = self.scheduler.engine.profiles
+        chosen = [profiles[profile]] if profile in profiles else [] if profile else list(profiles.values())
+        for found in chosen:
+            if name in found.plugins:
+                return found.plugins[name]
+        known = "; ".join(f"{each.name}: {', '.join(each.plugins)}" for each in profiles.values())
+        raise AssertionError(f"no plugin {name!r} runs in {profile or 'any profile'}; running are {known}")
+
     def record(self, name: str, namespace: str = "default") -> DecisionRecord:
         """Return the newest decision record of a pod."""
         record = self.scheduler.records.last(f"{namespace}/{name}")
@@ -274,11 +300,18 @@ class Cluster:
     def remedies(self, name: str, namespace: str = "default") -> list[str]:
         """Return the remedies that `moorage explain` shows for a pending pod. Each was tried on a copy of the
         cluster."""
+        return [remedy.text for remedy in self._explained(name, namespace).remedies]
+
+    def facts(self, name: str, namespace: str = "default") -> list[str]:
+        """Return the facts that `moorage explain` shows about a pending pod, those of plugins among them."""
+        return list(self._explained(name, namespace).facts)
+
+    def _explained(self, name: str, namespace: str) -> Explanation:
         configured = self.scheduler.configuration
         kinds = [need.resource for cls in configured.plugins() for need in cls.needs if need.reads]
         engine = question_engine(configured, self.run(list_cluster(self.client, kinds)).changes())
         pod = find_pod(engine, name, namespace)
-        return [remedy.text for remedy in self.run(explain(Judge.of(engine, pod), pod)).remedies]
+        return self.run(explain(Judge.of(engine, pod), pod))
 
     def validate(self) -> None:
         """Raise if the cache or the queue is inconsistent."""
@@ -298,6 +331,11 @@ class Cluster:
         if self.loop.failures:
             raise BaseExceptionGroup(f"background failures (seed {self.seed})", self.loop.failures)
         self._report_failures()
+        if changed := self.client.changed():
+            raise AssertionError(
+                f"a plugin changed {changed[0]}{f', and {len(changed) - 1} more objects' if changed[1:] else ''} "
+                f"(seed {self.seed}); objects of the cluster are shared by all plugins: change a copy"
+            )
 
     def __enter__(self) -> Cluster:
         return self

@@ -17,6 +17,7 @@ import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import DEFAULT_SCHEDULER_NAME
+from moorage.api.versions import DEFAULT_BEHAVIOUR
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
 from moorage.app.scheduler import Scheduler
@@ -24,7 +25,7 @@ from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.client.http_client import HttpClient
 from moorage.endpoints.health import ENDPOINTS, PING, Health
-from moorage.run.endpoints import loop_check
+from moorage.run.endpoints import loop_check, tasks_check
 from moorage.run.host import SchedulerHost
 from moorage.run.options import ServingOptions
 from moorage.serving.certificates import Certificate
@@ -66,7 +67,8 @@ class EmbeddedCluster:
 
     async def start(self) -> None:
         try:
-            self._host = SchedulerHost()
+            configuration = self._plan.configuration
+            self._host = SchedulerHost(configuration.behaviour if configuration is not None else DEFAULT_BEHAVIOUR)
             self._process = await self._start_server()
             port = urlsplit(self.ready.server).port or 0
             self.kubeconfig = self._plan.kubeconfig_at(port)
@@ -103,7 +105,7 @@ class EmbeddedCluster:
     def _serve(self, host: SchedulerHost, port: int) -> None:
         """Serve the endpoints on the port after the API server's, or on any free port. The API server reviews
         tokens."""
-        health = Health(dict.fromkeys(ENDPOINTS, (PING, loop_check(host.heart))))
+        health = Health(dict.fromkeys(ENDPOINTS, (PING, loop_check(host.heart), tasks_check(lambda: host.failure))))
         pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
         options = ServingOptions(port=min(port + 1, 65535), skip_client_ca_lookup=True, configuration_changes=True)
         credentials = self._credentials()

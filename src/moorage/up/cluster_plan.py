@@ -13,11 +13,11 @@ from moorage.scheduler.assembly import FLUSH_AFTER
 from moorage.snapshots.manifests import read_manifest
 from moorage.telemetry import logs
 from moorage.up import pools, snapshot_objects
+from moorage.up.kubeconfig import HOME
 from moorage.up.process import Orders
 
 DEFAULT_PORT = 7443
 DEFAULT_NODES = 3
-HOME = Path("~/.moorage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class ClusterPlan:
         scheduler: bool = True,
         ui: bool = False,
         plugin_folders: tuple[str, ...] = (),
+        emulated_version: str = "",
     ) -> ClusterPlan:
         """Read the files. A MoorageError or ConfigError names the file and its mistakes."""
         if nodes is not None and cluster is not None:
@@ -81,9 +82,10 @@ class ClusterPlan:
             logging_format=logging_format,
         )
         if config is None:
-            made = (configure(), ConfigurationSource(configure)) if scheduler else (None, None)
+            default = functools.partial(configure, emulated_version=emulated_version)
+            made = (default(), ConfigurationSource(default)) if scheduler else (None, None)
             return cls(orders, made[0], kubeconfig, port is None, made[1], ui=ui)
-        load = functools.partial(configure_file, config, folders=plugin_folders)
+        load = functools.partial(configure_file, config, folders=plugin_folders, emulated_version=emulated_version)
         source = ConfigurationSource(load, (config,), plugins=True)
         return cls(orders, load(), kubeconfig, port is None, source, ui=ui)
 

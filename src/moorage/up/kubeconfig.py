@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from pathlib import Path
 
-from moorage.api import yaml_text
+from moorage.api import private_files, yaml_text
 from moorage.api.errors import MoorageError
 from moorage.api.former_name import FORMER_NAME
 
 NAME = "moorage"
+HOME = Path("~/.moorage")
+"""The folder of kubeconfigs; only the user can enter it."""
 
 
 def text(server: str, token: str, ca: bytes) -> str:
@@ -36,15 +36,10 @@ def write(path: Path, content: str) -> None:
             raise MoorageError(
                 f"{path} is a kubeconfig that moorage did not write; name another file with --kubeconfig"
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kubeconfig-")  # mode 0600
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        private_files.make_folder(path.parent)
+        if path.parent == HOME.expanduser():
+            private_files.tighten(path.parent)
+        private_files.write(path, [content.encode()])
     except OSError as error:
         raise MoorageError(f"cannot write the kubeconfig {path}: {error.strerror}") from error
 

@@ -26,7 +26,7 @@ START_SECONDS = 120.0
 """Long enough to load a large data directory and create its nodes."""
 STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
-EXTRA = {"cronsim": "cronsim", "jsonschema": "jsonschema", "pyjwt": "jwt"}
+EXTRA = {"cronsim": "cronsim", "google-re2": "re2", "jsonschema": "jsonschema", "pyjwt": "jwt"}
 """The packages of the extra `up` and the modules that they provide. Only the server process imports them."""
 NO_UI = "The web UI needs packages that are not installed: pip install 'moorage[ui]'"
 _log = logs.get(__name__)

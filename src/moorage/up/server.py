@@ -18,7 +18,7 @@ import msgspec
 import uvloop
 
 from moorage.api.errors import MoorageError
-from moorage.api.resources import NAMESPACES, NODES
+from moorage.api.resources import NAMESPACES, NODES, STORAGE_CLASSES
 from moorage.app.clock import SystemClock
 from moorage.contrib.topology_match.topology import DEFINITION
 from moorage.embedded.apiserver.app import ApiServer
@@ -48,6 +48,11 @@ from moorage.up.process import Answer, Orders, Ready, Refused, end_of_input
 
 _log = logs.get(__name__)
 _NODES_AT_ONCE = 200
+_STORAGE_CLASS = {
+    "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "moorage.dev/simulated",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
 """Nodes to create between two turns of the loop."""
 
 
@@ -73,6 +78,9 @@ class EmbeddedServer:
         self._http = HttpServer(self.app, host=orders.host, port=orders.port, tls=self._authority.server_context())
         self._registrar: Registrar | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self.lost_part: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done when a controller, the kubelets or another part has ended by itself; its name."""
 
     def _application(self) -> ApiServer:
         signer = TokenSigner(secrets.token_bytes(32), self._clock.wall)
@@ -109,6 +117,7 @@ class EmbeddedServer:
         await self._controllers.wait_synced()
         await self._until_namespaces()
         await self._make_nodes()
+        self._make_storage_class()
         applier = Applier(self.app, self.catalog, self._clock)
         if self._publisher is not None:
             await applier.apply([dict(DEFINITION)], "--numa")
@@ -136,6 +145,7 @@ class EmbeddedServer:
         )
 
     async def stop(self) -> None:
+        self._stopping = True
         await self._http.stop()
         await self._kubelets.stop()
         await self._controllers.stop()
@@ -151,6 +161,11 @@ class EmbeddedServer:
         while any(self.store.find(NAMESPACES, name) is None for name in FIRST_NAMESPACES):
             await asyncio.sleep(0.001)
 
+    def _make_storage_class(self) -> None:
+        """Create the default class of a new cluster. A snapshot has its own classes, or none."""
+        if not self._orders.snapshot and not self.store.every(STORAGE_CLASSES):
+            self.store.create(STORAGE_CLASSES, _STORAGE_CLASS)
+
     async def _make_nodes(self) -> None:
         if self._orders.only_if_empty and self.store.every(NODES):
             return
@@ -163,8 +178,16 @@ class EmbeddedServer:
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
-        task.add_done_callback(_report)
+        task.add_done_callback(self._part_ended)
         self._tasks.append(task)
+
+    def _part_ended(self, task: asyncio.Task[None]) -> None:
+        """Report a part that ended before `stop`. A cluster that lacks one would wait for it for ever."""
+        error = None if task.cancelled() else task.exception()
+        if self._stopping or self.lost_part.done():
+            return
+        _log.error("A part of the cluster ended", error=error, stack=True, part=task.get_name())
+        self.lost_part.set_result(task.get_name())
 
 
 def _open(orders: Orders, clock: SystemClock) -> DataDir | None:
@@ -177,11 +200,6 @@ def _in_memory(clock: SystemClock) -> Store:
     # Versions of two runs must not be confused: a watch of the previous run gets a 410.
     start = int(clock.wall())
     return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=strict_rules())
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("A part of the cluster ended", error=error, stack=True, part=task.get_name())
 
 
 def main() -> int:
@@ -203,9 +221,10 @@ async def _serve(orders: Orders) -> int:
             await server.stop()
         return 1
     _calm_collector()
-    await parent_gone
+    reasons: set[asyncio.Future[Any]] = {parent_gone, server.lost_part}
+    await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
     await server.stop()
-    return 0
+    return 0 if parent_gone.done() else 1
 
 
 def _calm_collector() -> None:

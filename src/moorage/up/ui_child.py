@@ -11,6 +11,7 @@ import msgspec
 
 from moorage.client.credentials import Credentials, Pem
 from moorage.telemetry import logs
+from moorage.up.kubeconfig import NAME
 from moorage.up.process import UiOrders, end_of_input
 from moorage.web.serving import serve
 from moorage.web.sources.embedded_source import EmbeddedSource, api_objects
@@ -25,7 +26,7 @@ def main() -> None:
 
 async def _serve(orders: UiOrders) -> None:
     ca = Pem(data=orders.ca.encode())
-    scheduler = Credentials(orders.scheduler, "moorage up", ca=ca, token=orders.bearer)
+    scheduler = Credentials(orders.scheduler, "moorage up", ca=ca, token=orders.bearer, context=NAME)
     server = replace(scheduler, server=orders.server)
 
     async def find_server() -> Credentials:

@@ -8,15 +8,17 @@ site, so that no other web page can reach these pages through the user's browser
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
+from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from moorage.serving.server import PortInUse, listen
 
@@ -32,6 +34,7 @@ HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Ports may be forwarded, so any port is accepted, but no other host name."""
 NO_TOKEN = "Open the address that `moorage ui` printed: it contains a token.\n"
 WRONG_TOKEN = "This token is no longer valid: open the address that `moorage ui` printed at its last start.\n"
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -88,7 +91,7 @@ class UiGuard:
         if _name(host) not in HOSTS:
             return PlainTextResponse("This host name is not served; use localhost.\n", 421)
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if (origin is not None and origin.partition("://")[2] != host) or not _from_own_site(request):
             return PlainTextResponse("Requests from other sites are refused.\n", 403)
         given = request.query_params.get("token")
         if given is not None:
@@ -102,10 +105,16 @@ class UiGuard:
         history does not keep it."""
         if not _same(given, self._token):
             return PlainTextResponse(WRONG_TOKEN, 401)
-        rest = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "token"])
-        path = f"/{request.url.path.lstrip('/')}"
-        answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="lax", path="/")
+        # The address as it was received: `request.url` contains the Host header.
+        query: str = request.scope["query_string"].decode("latin-1")
+        rest = urlencode([pair for pair in parse_qsl(query) if pair[0] != "token"])
+        path = quote(f"/{request.scope['path'].lstrip('/')}")
+        target = f"{path}?{rest}" if rest else path
+        answer: Response = RedirectResponse(target, 303)
+        if request.headers.get("sec-fetch-site") == "cross-site":
+            # A browser does not send a strict cookie on a redirect that began elsewhere, but from a page of ours.
+            answer = HTMLResponse(f'<meta http-equiv="refresh" content="0; url={escape(target)}">')
+        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
         return answer
 
 
@@ -154,9 +163,22 @@ def policy(nonce: str) -> str:
     )
 
 
+def _from_own_site(request: HTTPConnection) -> bool:
+    """Return whether a page of this server, or the user, makes the request. Other sites may only link to a page.
+
+    A page of another port of this host is of the same site, and of another origin. Old browsers do not say."""
+    headers = request.headers
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    if request.scope["type"] != "http" or request.scope["method"] not in ("GET", "HEAD"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+
+
 def _name(host: str) -> str:
-    """Return a host name without its port."""
-    return urlsplit(f"//{host}").hostname or ""
+    """Return a host name without its port; an empty one for a header that contains anything else."""
+    found = _HOST.fullmatch(host)
+    return found["name"].strip("[]").lower() if found else ""
 
 
 def _same(given: str, expected: str) -> bool:

@@ -11,7 +11,10 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from nicegui import ui
+from nicegui import Client, ui
+from nicegui import app as nicegui_app
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from moorage.api.node import ZONE
 from moorage.endpoints.queries import QueueQuery
@@ -63,6 +66,7 @@ def _application(source: Any) -> FastAPI:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.add_css(shell.CSS, shared=True)
     ui.add_head_html(shell.KEYS, shared=True)
+    _add_missing_page(source)
     if isinstance(source, ClusterSource):
         _add_cluster_pages(source)
     if isinstance(source, WhatIfSource):
@@ -84,6 +88,17 @@ def _application(source: Any) -> FastAPI:
         message_history_length=100,
     )
     return app
+
+
+def _add_missing_page(source: Any) -> None:
+    async def missing(request: Request, error: Exception) -> Response:
+        if not request.headers.get("accept", "").startswith("text/html"):
+            return PlainTextResponse("There is nothing at this address.\n", 404)
+        with Client(ui.page(""), request=request) as client:
+            shell.show_missing(source, str(request.scope["path"]))
+        return client.build_response(request, 404)
+
+    nicegui_app.add_exception_handler(404, missing)
 
 
 def _add_cluster_pages(source: ClusterSource) -> None:

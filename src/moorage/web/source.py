@@ -45,6 +45,19 @@ class PodContent:
     """`explain`'s `to_dict` on the present state; None if the source does not judge pods itself."""
     waiting: PendingPod | None = None
     records: Sequence[AttemptDetails] = ()
+    exists: bool = True
+    node: str = ""
+    """The node of the pod, as the scheduler knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explanation on a copy of the cluster of a running scheduler."""
+
+    explanation: Json
+    """`explain`'s `to_dict`."""
+    read: float
+    """When the copy was read; epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,7 @@ class ClusterSource(Protocol):
 
     async def nodes(self) -> Json:
         """Return all nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable,
-        requested and, if known, measured), `unschedulable`."""
+        requested and, if known, measured), `unschedulable`, `deleting`."""
         ...
 
     async def node(self, name: str) -> NodeContent:
@@ -113,6 +126,15 @@ class RecordingSource(Protocol):
 
     async def attempt(self, key: str, sequence: int) -> AttemptDetails:
         """Return one attempt of the pod, with the names of the rejected nodes."""
+        ...
+
+
+@runtime_checkable
+class CopyingSource(Protocol):
+    """Can explain a pod on a copy of the cluster, which takes longer than `pod`."""
+
+    async def explained(self, key: str, since: float) -> Explained:
+        """Return the explanation of a pod on a copy that was read after `since` (epoch seconds)."""
         ...
 
 

@@ -75,9 +75,9 @@ DIGEST_NEEDED = {"eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal"}
             NODES,
             named("n", "", status={"capacity": {"pods": "1.5", "cpu": "-4"}}),
             [
-                'status.capacity.pods: Invalid value: "1.5": must be an integer',
+                'status.capacity.pods: Invalid value: "1500m": must be an integer',
                 'status.capacity.cpu: Invalid value: "-4": must be greater than or equal to 0',
-                'status.allocatable.pods: Invalid value: "1.5": must be an integer',
+                'status.allocatable.pods: Invalid value: "1500m": must be an integer',
                 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0',
             ],
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import BadRequest, Forbidden, Invalid
-from moorage.api.resources import PODS, PRIORITY_CLASSES
+from moorage.api.resources import PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from tests.embedded.admission.kit import case, container, named, pod, problems, strict_store
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -453,3 +453,15 @@ def test_a_refused_pod_leaves_nothing_behind():
     assert problems(PODS, pod(containers=[]), store)
     assert store.version == 1
     assert store.create(PODS, pod()).version == 2
+
+
+def test_a_service_account_that_a_pod_names_must_exist():
+    store = strict_store()
+    with pytest.raises(Forbidden) as caught:
+        store.create(PODS, pod(serviceAccountName="robot"))
+    assert str(caught.value.status.message) == (
+        'pods "a" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    )
+    store.create(SERVICE_ACCOUNTS, named("robot"))
+    store.create(PODS, pod(serviceAccountName="robot"))
+    store.load(PODS, pod("from-a-snapshot", serviceAccountName="elsewhere"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -47,7 +48,8 @@ def job(**spec: Any) -> Raw:
                 "replicas": 1,
                 "revisionHistoryLimit": 10,
                 "podManagementPolicy": "OrderedReady",
-                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+                "serviceName": "",
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}},
                 "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
             },
         ),
@@ -67,7 +69,7 @@ def test_defaults(resource, expected):
     assert {field: value for field, value in spec.items() if field not in ("selector", "template")} == expected
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
     assert "tolerations" not in spec["template"]["spec"]
-    assert stored["status"] == {}
+    assert set(stored["status"].values()) <= {0}
 
 
 def test_a_replication_controller_selects_its_own():
@@ -171,6 +173,23 @@ class TestSelectors:
 )
 def test_refused(resource, spec, expected):
     assert problems(resource, workload(**spec)) == expected
+
+
+def test_a_stateful_set_mounts_its_claim_templates():
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    first = container("first", volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    main = container(volumeMounts=[{"name": "data", "mountPath": "/data"}, {"name": "other", "mountPath": "/other"}])
+    spec = {"initContainers": [first], "containers": [main]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    given = workload(template=template, volumeClaimTemplates=[claim])
+    assert problems(STATEFUL_SETS, given) == [
+        'spec.template.spec.containers[0].volumeMounts[1].name: Not found: "other"'
+    ]
+    spec["volumes"] = [{"name": "other"}]
+    assert problems(STATEFUL_SETS, given) == []
 
 
 def test_of_a_stateful_set_little_changes():
@@ -278,3 +297,42 @@ def test_cron_jobs():
     assert problems(CRON_JOBS, named(spec={"schedule": "* *", "jobTemplate": template})) == [
         'spec.schedule: Invalid value: "* *": expected exactly 5 fields, found 2'
     ]
+
+
+EXPLICIT = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+
+
+@pytest.mark.parametrize(
+    ("zone", "found"),
+    [
+        ("Europe/Berlin", []),
+        ("UTC", []),
+        ("Etc/GMT+5", []),
+        ("", ["timeZone must be nil or non-empty string"]),
+        ("Local", [EXPLICIT]),
+        ("LOCAL", [EXPLICIT, "unknown time zone LOCAL"]),
+        ("Europe/Atlantis", ["unknown time zone Europe/Atlantis"]),
+        ("Europe", ["unknown time zone Europe"]),
+        ("../etc/passwd", ["unknown time zone ../etc/passwd"]),
+        ("/Europe/Berlin", ["unknown time zone /Europe/Berlin"]),
+        ("Europe//Berlin", ["unknown time zone Europe//Berlin"]),
+        ("Europe/-Berlin", ["unknown time zone Europe/-Berlin"]),
+        ("Europe/Berlin\n", ["unknown time zone Europe/Berlin\n"]),
+        ("Europe/Berlin\0", ["unknown time zone Europe/Berlin\0"]),
+        ("a" * 15, [f"unknown time zone {'a' * 15}"]),
+    ],
+)
+def test_time_zones_of_cron_jobs(zone, found):
+    spec = {"schedule": "* * * * *", "jobTemplate": {"spec": job()["spec"]}, "timeZone": zone}
+    value = json.dumps(zone)
+    expected = [f"spec.timeZone: Invalid value: {value}: {problem}" for problem in found]
+    assert problems(CRON_JOBS, named(spec=spec)) == expected
+    store = strict_store()
+    raw = store.create(CRON_JOBS, named(spec={**spec, "timeZone": "UTC"})).raw
+    assert update_problems(store, CRON_JOBS, {**raw, "spec": {**raw["spec"], "timeZone": zone}}) == expected
+
+
+def test_a_time_zone_in_the_schedule_is_refused():
+    spec = {"schedule": "CRON_TZ=UTC 0 * * * *", "jobTemplate": {"spec": job()["spec"]}}
+    (problem,) = problems(CRON_JOBS, named(spec=spec))
+    assert problem.endswith("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")

@@ -1,5 +1,6 @@
 """Who gets an answer: hosts, origins, credentials."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def test_nothing_is_answered_without_the_token(method: str, path: str, authoriza
     serve(scenario)
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
 def test_health_and_version_are_open(path: str):
     async def scenario(world: World):
         assert (await world.ask("GET", path, headers={"Authorization": ""})).status == 200
@@ -105,10 +106,49 @@ def test_ambiguous_paths_are_refused(path: str):
     serve(scenario)
 
 
+@pytest.mark.parametrize("end", ["%3F", "%3Fpretty=1", "%23x", "%26", "%253F", "%25", "%ff", "%0a", "%C0%AF", ";x"])
+def test_an_encoded_path_is_the_decoded_one_for_admission_and_for_routing(end: str):
+    async def scenario(world: World):
+        created = await world.create(PODS, pod())
+        for path in ("/healthz", "/readyz", "/version"):
+            assert (await world.ask("GET", path, headers={"Authorization": ""})).status == 200
+            assert reason(await world.ask("GET", path + end, headers={"Authorization": ""})) == (401, "Unauthorized")
+        for method in ("GET", "DELETE"):
+            assert (await world.ask(method, f"{PODS}/a{end}")).status == 404
+        assert (await world.ask("GET", f"{PODS}{end}")).status == 404
+        assert await world.get(f"{PODS}/%61") == created
+
+    serve(scenario)
+
+
+def test_a_token_with_deeply_nested_json_is_not_valid():
+    token = base64.urlsafe_b64encode(b"[" * 2500).decode() + ".e30.x"
+
+    async def scenario(world: World):
+        reply = await world.ask("GET", PODS, headers={"Authorization": f"Bearer {token}"})
+        assert reason(reply) == (401, "Unauthorized")
+
+    serve(scenario)
+
+
 def test_too_many_parameters_are_refused():
     async def scenario(world: World):
         query: dict[str, Any] = {f"q{number}": "x" for number in range(200)}
         reply = await world.ask("GET", PODS, **query)
         assert reason(reply) == (400, "BadRequest")
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize("path", [PODS, "/api", "/"])
+@pytest.mark.parametrize(
+    "target", ["//healthz/..{}", "/healthz/..{}", "/healthz/%2e%2e{}", "/healthz%3f{}", "/healthz%23{}", "/healthz;{}"]
+)
+@pytest.mark.parametrize("host", [HOST, f"{HOST}/healthz?", f"{HOST}#", f"x@{HOST}"])
+def test_no_form_of_host_and_target_makes_a_path_open(path: str, target: str, host: str):
+    async def scenario(world: World):
+        for asked in (path, target.format(path)):
+            reply = await world.ask("GET", asked, headers={"Authorization": "", "host": host})
+            assert reply.status == (401 if host == HOST else 421)
 
     serve(scenario)

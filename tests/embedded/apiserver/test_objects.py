@@ -470,6 +470,49 @@ def test_events_are_seen_and_selected_in_both_groups():
     serve(scenario)
 
 
+def test_times_that_an_event_does_not_have_are_null():
+    """`kubectl get events --sort-by=.lastTimestamp` prints nothing if one event lacks the field."""
+
+    async def scenario(world: World):
+        core, events = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
+        about = {"kind": "Pod", "name": "a", "namespace": "default"}
+        what = {"reason": "Why", "type": "Normal", "action": "Act", "eventTime": "2026-01-01T00:00:00.000000Z"}
+        reporter = {"reportingController": "me", "reportingInstance": "me-1"}
+        await world.create(events, {"metadata": {"name": "new"}, "regarding": about, **what, **reporter})
+        new, old = await world.get(f"{events}/new"), await world.get(f"{core}/new")
+        assert (new["deprecatedFirstTimestamp"], new["deprecatedLastTimestamp"]) == (None, None)
+        assert (new["deprecatedSource"], old["source"]) == ({}, {})
+        assert (old["firstTimestamp"], old["lastTimestamp"], old["reportingComponent"]) == (None, None, "me")
+        source = {"component": "kubelet", "host": "n1"}
+        given = {"metadata": {"name": "old"}, "involvedObject": about, "source": source, "count": 2}
+        written = await world.create(core, {**given, "lastTimestamp": "2026-01-01T00:00:00Z"})
+        assert written == await world.get(f"{core}/old")
+        assert (written["eventTime"], written["firstTimestamp"]) == (None, None)
+        assert (written["reportingComponent"], written["reportingInstance"]) == ("", "")
+        new = await world.get(f"{events}/old")
+        assert (new["eventTime"], new["deprecatedFirstTimestamp"], new["deprecatedCount"]) == (None, None, 2)
+        assert (new["deprecatedLastTimestamp"], new["deprecatedSource"]) == ("2026-01-01T00:00:00Z", source)
+        assert (new["regarding"], "reportingController" in new) == (about, False)
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize(("reporter", "names"), [("kubelet", ["both", "old"]), ("me", ["new"]), ("other", [])])
+def test_the_source_of_an_event_is_its_component_or_else_its_reporter(reporter: str, names: list[str]):
+    async def scenario(world: World):
+        core, about = "/api/v1/namespaces/default/events", {"kind": "Pod", "name": "a", "namespace": "default"}
+        for name, fields in (
+            ("old", {"source": {"component": "kubelet"}}),
+            ("new", {"reportingComponent": "me"}),
+            ("both", {"source": {"component": "kubelet"}, "reportingComponent": "me"}),
+        ):
+            await world.create(core, {"metadata": {"name": name}, "involvedObject": about, **fields})
+        found = await world.get(core, fieldSelector=f"source={reporter}")
+        assert [item["metadata"]["name"] for item in found["items"]] == names
+
+    serve(scenario)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("PUT", PODS), ("PATCH", PODS), ("OPTIONS", PODS), ("TRACE", f"{PODS}/a"), ("POST", f"{NODES}/n1")],

@@ -230,6 +230,21 @@ def test_logs_say_that_there_is_none():
     serve(scenario)
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("name", ["exec", "attach", "portforward"])
+def test_connections_to_a_pod_say_that_it_is_simulated(name: str, method: str):
+    async def scenario(world: World):
+        await world.create(PODS, pod())
+        reply = await world.ask(method, f"{PODS}/a/{name}", container="main")
+        assert reason(reply) == (501, "NotImplemented")
+        assert reply.json["message"] == (
+            f"Pod default/a is simulated: no process runs, so pods/{name} has nothing to connect to."
+        )
+        assert reason(await world.ask(method, f"{PODS}/x/{name}")) == (404, "NotFound")
+
+    serve(scenario)
+
+
 def test_tokens_of_service_accounts_are_accepted_until_they_expire():
     async def scenario(world: World):
         accounts = "/api/v1/namespaces/default/serviceaccounts"
@@ -250,7 +265,9 @@ def test_tokens_of_service_accounts_are_accepted_until_they_expire():
     serve(scenario)
 
 
-@pytest.mark.parametrize("path", [f"{PODS}/a/exec", f"{PODS}/a/proxy/x", f"{NODES}/n1/proxy", f"{DEPLOYMENTS}/web/x"])
+@pytest.mark.parametrize(
+    "path", [f"{PODS}/a/ephemeralcontainers", f"{PODS}/a/proxy/x", f"{NODES}/n1/proxy", f"{DEPLOYMENTS}/web/x"]
+)
 def test_other_subresources_are_not_there(path: str):
     async def scenario(world: World):
         await world.create(PODS, pod())
@@ -266,7 +283,18 @@ def test_health_and_version():
         for path in ("/healthz", "/livez", "/readyz"):
             reply = await world.ask("GET", path)
             assert (reply.status, reply.body) == (200, b"ok")
-        assert (await world.get("/version"))["minor"] == "36"
+        assert (await world.get("/version"))["minor"] == "37"
+
+    serve(scenario)
+
+
+def test_only_the_version_has_a_second_path_with_a_slash():
+    """kr8s and the official Python client ask for /version/. kube-apiserver has no such paths for health."""
+
+    async def scenario(world: World):
+        assert await world.get("/version/") == await world.get("/version")
+        for path in ("/version//", "/version/x", "/healthz/", "/livez/", "/readyz/"):
+            assert (await world.ask("GET", path)).status == 404, path
 
     serve(scenario)
 

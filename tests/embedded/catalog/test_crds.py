@@ -16,6 +16,7 @@ from moorage.embedded.catalog.crds.definitions import FINALIZER, DefinitionAdmis
 from moorage.embedded.catalog.crds.kinds import served_kinds
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.kinds import ScalePaths, ServedKind
+from moorage.telemetry.logs import VALUES
 from tests.embedded.catalog.kit import NOW, make_store
 from tests.embedded.catalog.widgets import definition, widget
 
@@ -111,8 +112,23 @@ SPEC = f"{V}/schema/openAPIV3Schema/properties/spec"
         ),
         (f"{SPEC}/properties/size/type", "int", 'Unsupported value: "int": supported values: "string", "integer"'),
         (f"{SPEC}/properties/tags/items", None, "properties[tags].items: Required value: must be specified"),
-        (f"{SPEC}/properties/title/pattern", "[", "must be a valid regular expression"),
-        (f"{SPEC}/properties/size/$ref", "http://elsewhere", "references are not supported"),
+        (
+            f"{SPEC}/properties/title/pattern",
+            "[",
+            'pattern: Invalid value: "[": must be a valid regular expression, but isn\'t: missing ]: [',
+        ),
+        (f"{SPEC}/properties/title/pattern", "(?=a)b", "but isn't: invalid perl operator: (?="),
+        (f"{SPEC}/properties/title/pattern", r"(a)\1", r"but isn't: invalid escape sequence: \1"),
+        (f"{SPEC}/properties/one/anyOf", [{"properties": {"a": {"pattern": "("}}}], "anyOf[0].properties[a].pattern: "),
+        (f"{SPEC}/properties/one/not", {"allOf": [{"pattern": "+"}]}, "[one].not.allOf[0].pattern: Invalid value: "),
+        (f"{SPEC}/properties/size/$ref", "http://elsewhere", "[size].$ref: Forbidden: $ref is not supported"),
+        (
+            f"{SPEC}/properties/free/patternProperties",
+            {"a+": {"type": "string"}},
+            "[free].patternProperties: Forbidden: patternProperties is not supported",
+        ),
+        (f"{SPEC}/properties/tags/uniqueItems", True, "uniqueItems cannot be set to true since the runtime complexity"),
+        (f"{V}/additionalPrinterColumns/0/jsonPath", "." + "a" * 1000, "is longer than 1000 characters"),
         (f"{V}/additionalPrinterColumns/0/jsonPath", "size", "JSONPath 'size' is not understood"),
         (f"{V}/additionalPrinterColumns/0/type", "text", 'additionalPrinterColumns[0].type: Unsupported value: "text"'),
         (f"{V}/subresources/scale/specReplicasPath", ".status.x", "should be a json path under .spec"),
@@ -121,6 +137,28 @@ SPEC = f"{V}/schema/openAPIV3Schema/properties/spec"
 )
 def test_wrong_definitions_are_refused_with_the_field(path, value, problem):
     assert problem in refused(changed(path, value))
+
+
+@pytest.mark.parametrize("value", ["a" * 40 + "!", "aa\n"], ids=["backtracking", "newline"])
+def test_a_pattern_is_matched_in_linear_time_and_as_in_go(value):
+    served = served_kinds(DefinitionAdmission().admit(changed(f"{SPEC}/properties/title/pattern", "^(a+)+$"), None))
+    with pytest.raises(Invalid, match=r"spec.title in body should match '\^\(a\+\)\+\$'"):
+        served[0].admission.admit(widget(title=value), None)  # type: ignore[union-attr]
+    assert served[0].admission.admit(widget(title="aaa"), None)  # type: ignore[union-attr]
+
+
+def test_a_path_with_much_space_is_read_in_no_more_than_quadratic_time():
+    path = "[?(@.a==" + " " * 900 + ")x]"
+    assert "is not understood" in refused(changed(f"{V}/additionalPrinterColumns/0/jsonPath", path))
+
+
+def test_a_stored_definition_that_is_wrong_is_not_served_and_named(world, caplog):
+    world.store.create(CRDS, changed(f"{SPEC}/properties/title/pattern", "(?=a)b"))
+    world.run()
+    assert world.find() is None
+    (values,) = [getattr(record, VALUES) for record in caplog.records if "is not served" in record.msg]
+    assert values["name"] == "widgets.example.io"
+    assert "invalid perl operator" in values["err"]
 
 
 def test_names_and_conversion_are_filled_in_and_the_cleaner_is_called():

@@ -132,9 +132,16 @@ def test_metrics_come_last_so_that_plain_names_mean_the_stored_kinds(discovery):
     assert groups[-1] == "metrics.k8s.io"
 
 
-@pytest.mark.parametrize("path", ["/apis/none", "/apis/apps/v9", "/api/v1/pods", "/", "/apis/apps/v1/deployments"])
+@pytest.mark.parametrize(
+    "path", ["/apis/none", "/apis/apps/v9", "/api/v1/pods", "/", "/apis/apps/v1/daemonsets", "/api//"]
+)
 def test_other_paths_are_not_answered(discovery, path):
     assert ask(discovery, path) is None
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"])
+def test_a_slash_at_the_end_changes_nothing(discovery, path):
+    assert get_json(discovery, f"{path}/") == get_json(discovery, path)
 
 
 def test_only_reading_is_discovery(discovery):

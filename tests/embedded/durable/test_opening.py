@@ -86,7 +86,7 @@ class TestRestart:
         (tmp_path / "moorage.db.new").write_bytes(b"half a datab")
         with open_dir(tmp_path) as data:
             assert data.store.version == 1
-        assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "moorage.db"]
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "moorage.db", "moorage.db-mark"]
 
     def test_missing_directories_are_made(self, tmp_path):
         open_dir(tmp_path / "a" / "b").close()

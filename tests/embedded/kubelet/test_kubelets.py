@@ -40,7 +40,7 @@ def test_a_new_node_becomes_ready_and_keeps_its_lease():
         assert status["capacity"]["pods"] == "110"
         assert {a["type"] for a in status["addresses"]} == {"InternalIP", "Hostname"}
         assert status["nodeInfo"]["kubeletVersion"].startswith("v1.")
-        assert world.get(kinds.CSI_NODES, "bare", "")["spec"] == {"drivers": []}
+        assert world.get(kinds.CSI_NODES, "bare", "")["spec"] == {"drivers": None}
         renewed = []
         for _ in range(60):
             world.settle(1)

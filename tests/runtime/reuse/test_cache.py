@@ -14,9 +14,8 @@ from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.events import QueuedPod
 from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
 from moorage.runtime.reuse import template
-from moorage.runtime.reuse.cache import Kept, NoReuse, ReuseCache, ReusePolicy
+from moorage.runtime.reuse.cache import NoReuse, ReuseCache, ReusePolicy
 from moorage.runtime.reuse.node_set import NodeSetBaseline
-from moorage.runtime.reuse.signatures import Key
 from moorage.runtime.reuse.template import TemplateBaseline
 from moorage.scheduler.choosing import NodeChooser
 from moorage.testing import make_node, make_nodes, make_pod
@@ -132,30 +131,6 @@ def _baselines(clusters: Clusters) -> tuple[Baseline, Baseline]:
     return found[0], found[2]
 
 
-class Sized:
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-
-
-def test_what_is_kept_is_bounded_in_bytes_and_the_least_recently_used_goes_first():
-    kept: Kept[Sized] = Kept(100)
-    keys = [Key(number) for number in range(4)]
-    for key in keys[:3]:
-        kept.put(key, Sized(30))
-    kept.get(keys[0])
-    kept.put(keys[3], Sized(40))
-    assert [kept.get(key) is not None for key in keys] == [True, False, True, True]
-    kept.put(keys[0], Sized(90))
-    assert [kept.get(key) is not None for key in keys] == [True, False, False, False]
-
-
-def test_one_that_is_larger_than_the_bound_is_kept_alone():
-    kept: Kept[Sized] = Kept(10)
-    kept.put(Key(0), Sized(50))
-    kept.put(Key(1), Sized(50))
-    assert len(kept) == 1
-
-
 def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
     """The second pod of a signature, then one of five, one of seventeen, one of sixty-five."""
     policy = ReusePolicy()
@@ -190,11 +165,11 @@ def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting,
 def test_the_first_of_pods_that_wait_together_serves_the_others():
     clusters = Clusters()
     pods = [web(number) for number in range(4)]
-    for pod in pods[1:]:
-        clusters.world.signature(pod)  # as when it enters the queue
+    waiting = [clusters.world.signature(pod) for pod in pods[1:]]  # the queue holds the signatures of its pods
     found = [clusters.place(pod).baseline for pod in pods]
     assert isinstance(found[0], TemplateBaseline)
     assert all(baseline is found[0] for baseline in found)
+    assert len(waiting) == 3
 
 
 def test_templates_that_drive_each_other_out_are_not_built_each_time(monkeypatch):

@@ -19,6 +19,8 @@ from moorage.runtime.attempt import Attempt
 from moorage.runtime.reuse.cache import ReuseCache
 from moorage.runtime.reuse.template import TemplateBaseline
 from moorage.scheduler.choosing import NodeChooser
+from moorage.scheduler.records import make_record
+from moorage.state.node_listing import NodeEpoch
 from moorage.testing import make_node, make_pod
 from moorage.testing.builders import make_affinity, make_container, make_service, spread_over
 
@@ -119,7 +121,8 @@ class Clusters:
         if isinstance(warm.baseline, TemplateBaseline) and not warm.baseline.is_complete:
             self.seen["incremental"] += warm.board is None and bool(warm.node)
         assert outcome(warm) == outcome(fresh)
-        assert totals(warm, fresh)
+        assert best(warm) == best(fresh)
+        self.seen["kept scores"] += warm.board is None and best(warm) is not None
         if warm.node:
             self.world.put(
                 PODS, msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=warm.node))
@@ -153,21 +156,13 @@ def outcome(attempt: Attempt):
     )
 
 
-def totals(warm: Attempt, fresh: Attempt) -> bool:
-    """Whether both scored the feasible rows alike; a baseline that decides scores nothing."""
-    if warm.board is None or fresh.board is None:
-        return warm.board is None
-    feasible = fresh.ok
-    alike = bool((warm.board.totals[feasible] == fresh.board.totals[feasible]).all())
-    return alike and best(warm) == best(fresh)
-
-
 def best(attempt: Attempt):
-    """What the record tells of the best nodes."""
-    if attempt.board is None or attempt.ranking is None:
-        return None
-    found = attempt.board.top(attempt.ranking).by_node(attempt.nodes.columns.node_names())
-    return [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in found]
+    """Return what the record of an attempt tells of the best nodes."""
+    epoch = NodeEpoch(0, attempt.nodes.columns.node_names())
+    scores = make_record(attempt, 0.0, 0.0, lambda: epoch).scores
+    found = [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in scores]
+    assert not found or found[0][0] == attempt.node
+    return found or None
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -185,6 +180,7 @@ def test_incremental_scores_equal_fresh_ones(seed):
     for _ in range(600):
         clusters.step()
     assert clusters.seen["incremental"] > 10, "incremental scores were hardly used"
+    assert clusters.seen["kept scores"] > 20, "hardly any attempt was decided by what was kept"
 
 
 def test_scores_do_not_become_incremental_in_an_attempt_beside_nominated_pods():

@@ -11,7 +11,8 @@ from moorage.api.resources import NODES, PODS
 from moorage.framework.nodes import NodeView
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.runtime.reuse import turns
-from moorage.runtime.reuse.cache import Kept
+from moorage.runtime.reuse.cache import ReuseCache
+from moorage.scheduler.choosing import NodeChooser
 from moorage.testing import make_node, make_pod
 from moorage.testing.builders import make_container
 from tests.runtime.reuse.test_equals_fresh import Clusters
@@ -59,7 +60,7 @@ class InTurn(Clusters):
 
     @property
     def in_turn(self) -> int:
-        return sum(baseline.takes_turns for baseline, _ in self.reuse.templates._kept.values())
+        return sum(baseline.takes_turns for baseline in self.reuse.templates.values())
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,6 +70,7 @@ def test_templates_that_take_turns_answer_as_fresh_attempts(seed):
         clusters.step()
     assert clusters.seen["in turn"] > 30
     assert clusters.seen["TemplateBaseline"] > 200
+    assert clusters.seen["kept scores"] > 100, "hardly any attempt was decided by what was kept"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -176,7 +178,9 @@ def test_templates_that_differ_in_what_looks_at_their_nodes_do_not_end_each_othe
 
 def test_of_more_templates_than_can_be_kept_the_oldest_leave():
     clusters = InTurn(0)
-    clusters.reuse.templates = Kept(10 * 40 * 40)
+    stores = clusters.world.engine.stores
+    clusters.reuse = ReuseCache(lambda resource: stores[resource].version, template_bytes=10 * 40 * 40)
+    clusters.warm = NodeChooser(clusters.reuse)
     clusters.place_all(300)
     assert clusters.in_turn == len(clusters.reuse.templates)
     assert 0 < clusters.in_turn < 40

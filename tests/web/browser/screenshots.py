@@ -31,7 +31,7 @@ def snapshot() -> dict[str, Any]:
     ]
     pods = [clusters.pod(f"web-{i}", rng.choice(("2", "4", "6")), f"node-{i % NODES}") for i in range(NODES)]
     pending = [clusters.pod(f"train-{i}", "31") for i in range(4)]
-    pending += [clusters.pod(f"indexer-{i}", "48") for i in range(7)]
+    pending += [clusters.pod(f"indexer-{i}", "2", nodeSelector={"disk": "ssd"}) for i in range(7)]
     gates = {"schedulingGates": [{"name": "example.com/quota"}]}
     for i in range(2):
         gated = clusters.pod(f"notebook-{i}", "1")
@@ -61,7 +61,7 @@ def main() -> None:
         for name, text in (("scenario", SCENARIO), ("packed", PACKED), ("plain", PLAIN)):
             (Path(folder) / f"{name}.yaml").write_text(text)
         configs = [f"--config={folder}/{name}.yaml" for name in ("plain", "packed")]
-        start("simulate", f"{folder}/scenario.yaml", *configs, "--jobs=1", "-o", f"{folder}/out").communicate(
+        start("simulate", f"{folder}/scenario.yaml", *configs, "--jobs=1", "--output-dir", f"{folder}/out").communicate(
             timeout=120
         )
         results = Served("--results", f"{folder}/out")

@@ -33,7 +33,7 @@ def served(serve, tmp_path_factory):
     for name, text in (("scenario", SCENARIO), ("packed", PACKED), ("plain", PLAIN)):
         (folder / f"{name}.yaml").write_text(text)
     configs = [f"--config={folder / name}.yaml" for name in ("plain", "packed")]
-    done = start("simulate", str(folder / "scenario.yaml"), *configs, "--jobs=1", "-o", str(folder / "out"))
+    done = start("simulate", str(folder / "scenario.yaml"), *configs, "--jobs=1", "--output-dir", str(folder / "out"))
     said = done.communicate(timeout=120)
     assert done.returncode == 0, said
     return serve("--results", str(folder / "out"))
@@ -45,7 +45,7 @@ def test_two_configurations_are_shown_side_by_side(served, look):
     page.wait_for_selector("text=Pods on different nodes")
     heads = page.locator("section", has_text="Measures").locator("th").all_inner_texts()
     # The icon that sorts is a ligature.
-    assert [head.removesuffix("arrow_upward") for head in heads] == ["measure", "packed", "plain", "change"]
+    assert [head.removesuffix("arrow_upward") for head in heads] == ["measure", "plain", "packed", "change"]
     assert page.locator("section", has_text="Pods on different nodes").locator("tbody tr").count() > 1
     page.wait_for_selector("canvas")
     page.wait_for_timeout(300)

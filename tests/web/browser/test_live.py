@@ -26,11 +26,13 @@ def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster
     assert page.locator(".ag-center-cols-container .ag-row").count() == 2
     cluster.label("node-1", disk="ssd")
     page.wait_for_selector("text=Attempt 2: scheduled")
-    page.wait_for_selector("text=Scheduled on node-1")
+    page.wait_for_selector("text=node-1 was the only feasible node of 2.")
     looking.shot("live-pod")
     page.locator("a", has_text="node-1").first.click()
     page.wait_for_selector("text=disk=ssd")
     page.wait_for_selector("text=default/picky")
+    cluster.label("node-1", rack="late")
+    page.wait_for_selector("text=rack=late")  # the page of a node follows it
 
 
 def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, live, look):
@@ -72,7 +74,7 @@ def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster,
     page = look(live).open("/pod/default/again")
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
-    page.wait_for_selector("text=Not pending")
+    page.wait_for_selector("text=Pod default/again no longer exists.")
     cluster.create_pod("again", nodeSelector={"zone": "nowhere"})
     page.wait_for_selector("text=Earlier pod of the same name")
     assert page.locator("button.m-group >> text=Attempt 1").count() == 2
@@ -121,6 +123,9 @@ def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, live
         "tile => tile.innerText.includes('Bound') && parseInt(tile.innerText) > before)",
         arg=before,
     )
+    cluster.send("PATCH", "/api/v1/nodes/node-0", {"spec": {"unschedulable": True}}, "application/merge-patch+json")
+    page.wait_for_selector(".ag-cell >> text=cordoned")  # the list of nodes follows them
+    cluster.send("PATCH", "/api/v1/nodes/node-0", {"spec": {"unschedulable": False}}, "application/merge-patch+json")
 
 
 def test_a_wrong_address_is_said_before_anything_is_served(cluster):
@@ -149,5 +154,69 @@ def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_fac
     page = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)).open("/")
     page.wait_for_selector("text=default/seen")
     cluster.stop()
-    page.wait_for_selector("text=No answer; trying again")
+    page.wait_for_selector("text=Connection lost. The page shows the state of")
     assert page.locator("text=default/seen").is_visible()
+    assert page.locator("text=No pods are pending").count() == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('.m-tiles')).filter") == "grayscale(1)"
+    said = page.locator("[role=alert]").inner_text()
+    assert "Connection refused" in said
+    assert "0x" not in said
+    page.reload()
+    for _ in range(2):  # also after it has tried again
+        page.wait_for_selector("text=Connection lost; trying again")
+        assert page.locator("text=No pods are pending").count() == 0
+        page.wait_for_timeout(2500)
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector("text=Connection lost; trying again")
+
+
+def test_a_pod_that_does_not_exist_is_not_called_well(cluster, live, look):
+    page = look(live).open("/pod/default/never-was")
+    says = page.get_by_text("Pod default/never-was does not exist.")
+    says.wait_for()
+    assert "m-bad" in says.get_attribute("class")
+    assert page.locator(".m-good").count() == 0
+
+
+def test_the_header_names_context_and_server(cluster, live, look):
+    page = look(live).open("/")
+    assert page.locator(".m-source").inner_text() == f"context moorage, scheduler at {cluster.scheduler}"
+
+
+def test_a_pending_pod_has_figures_in_the_queue_and_remedies_and_figures_on_its_page(cluster, live, look):
+    huge = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "100"}}}
+    cluster.create_pod("huge", containers=[huge])
+    looking = look(live)
+    page = looking.open("/?search=huge")
+    page.wait_for_selector("text=0/2 nodes are available: 2 Insufficient cpu.")
+    page.locator("a", has_text="default/huge").click()
+    page.wait_for_selector("text=Each was tested on a copy of the cluster as of")
+    proposed = page.locator("ol li").all_inner_texts()
+    assert any(text.startswith("Add a node with at least 100 cpu") for text in proposed), proposed
+    page.wait_for_function("document.querySelector('.m-refusals')?.innerText.includes('short on 2 nodes')")
+    message = "No preemption victims found for incoming pod"
+    assert page.inner_text("main").count(message) <= 1, "no message twice"
+    looking.shot("live-remedies")
+
+
+def test_a_nominated_pod_shows_its_node_and_its_victims(cluster, live, look):
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
+    cluster.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {**kind, "value": 1000})
+    cluster.label("node-1", stage="main")
+    large = [{"name": "main", "image": "app", "resources": {"requests": {"cpu": "5"}}}]
+    spec = {"containers": large, "nodeSelector": {"stage": "main"}}
+    meta = {"name": "victim", "annotations": {"moorage.dev/stop-seconds": "25"}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    cluster.send("POST", "/api/v1/namespaces/default/pods", body)
+    page = look(live).open("/pod/default/victim")
+    page.wait_for_selector("text=Scheduled on")
+    assert "node-1 was the only feasible node of 2." in page.inner_text("main")
+    cluster.create_pod("urgent", priorityClassName="urgent", **spec)
+    looking = look(live)
+    page = looking.open("/pod/default/urgent")
+    page.wait_for_selector("text=Nominated. The pod waits until these pods have left")
+    state = page.locator("section", has_text="Nominated.")
+    assert [link.inner_text() for link in state.get_by_role("link").all()] == ["node-1", "default/victim"]
+    looking.shot("live-nominated")
+    page = looking.open("/?search=urgent")
+    page.wait_for_selector("text=Nominated to node-1.")

@@ -55,7 +55,7 @@ def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(liv
     looking.shot("object-node")
     page = looking.open("/pod/default/picky")
     page.wait_for_selector("text=Attempt 2: scheduled")
-    page.wait_for_selector("text=Scheduled on node-1")
+    page.wait_for_selector("text=node-1 was the only feasible node of 2.")
 
 
 def test_kinds_and_objects_are_listed_and_searched(cluster, live, look):
@@ -158,6 +158,28 @@ def test_deleting_is_confirmed_with_the_keyboard_too(cluster, live, look):
     button(page, "Delete object").press("Enter")
     page.wait_for_url("**/objects?kind=pods")
     page.wait_for_function("!document.body.innerText.includes('goes')")
+
+
+def test_the_dialog_of_a_reset_shows_all_of_it_however_many_objects_there_are(cluster, live, look):
+    for number in range(45):
+        cluster.create_pod(f"one-of-many-{number}", schedulingGates=[{"name": "example.com/wait"}])
+    looking = look(live)
+    page = looking.open("/objects")
+    button(page, "Reset").click()
+    page.wait_for_selector("text=one-of-many-44")
+    page.wait_for_timeout(400)
+    looking.shot("reset-many")
+    dialog = page.locator(".m-dialog").bounding_box()
+    for part in (page.get_by_text("Changes to older objects are not undone."), button(page, "Delete objects")):
+        box = part.bounding_box()
+        assert box["y"] >= dialog["y"]
+        assert box["y"] + box["height"] <= dialog["y"] + dialog["height"] <= 800
+    rows = page.locator(".m-names li").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert min(rows) >= 14, "no name is cut"
+    button(page, "Close").click()
+    for number in range(45):
+        path = f"/api/v1/namespaces/default/pods/one-of-many-{number}"
+        cluster.send("DELETE", path, {"gracePeriodSeconds": 0})
 
 
 def exported(page, name: str) -> Any:

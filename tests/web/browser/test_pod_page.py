@@ -22,7 +22,9 @@ def test_a_pending_pod_shows_refusals_remedies_and_every_node(served, look):
     assert page.title() == "default/train · Moorage"
     assert "taint gpu=true:NoSchedule" in page.locator(".m-refusals").inner_text()
     remedies = page.locator("ol li").all_inner_texts()
-    assert any(text.startswith("Uncordon node cpu-3") for text in remedies)
+    [uncordon] = [text for text in remedies if text.startswith("Uncordon node cpu-3")]
+    assert "kubectl uncordon cpu-3" in uncordon
+    assert "cpu requested; most free: " in page.locator("section, .m-card").first.inner_text()
     page.wait_for_selector(".ag-cell >> text=cpu-3")
     assert page.locator(".ag-center-cols-container .ag-row").count() == 4
     looking.shot("pod-pending")

@@ -102,6 +102,18 @@ def test_nothing_is_served_but_the_pages(served, cookie):
         assert get(served, path, Cookie=cookie)[0] == 404
 
 
+def test_a_link_on_a_page_of_another_site_opens_the_pages(served, chromium):
+    """Such as a terminal in the browser. The cookie is strict, so a plain redirect would come without it."""
+    with closing(chromium.new_context()) as context:
+        page = context.new_page()
+        link = f'<a href="{served.address}">open</a>'
+        page.route("http://elsewhere.example/", lambda route: route.fulfill(content_type="text/html", body=link))
+        page.goto("http://elsewhere.example/")
+        page.click("a")
+        page.wait_for_selector(".m-table")
+        assert page.url == f"{served.root}/"
+
+
 @pytest.fixture(scope="module")
 def hostile(serve, tmp_path_factory):
     return serve("--snapshot", clusters.write(tmp_path_factory.mktemp("hostile"), "bad", clusters.hostile()))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from moorage.api.errors import MoorageError
+from moorage.sim.comparing import COMPARISON, compare
 from moorage.sim.results import RunResult
 from moorage.sim.tally import PlacedPod
 from moorage.web.sources.folder_source import FolderSource
@@ -53,3 +54,29 @@ def test_other_seeds_are_compared_in_measures_only(tmp_path):
 def test_a_folder_without_results_is_named(tmp_path):
     with pytest.raises(MoorageError, match=r"no summary\.json found"):
         FolderSource([tmp_path])
+
+
+def test_the_change_has_the_sign_that_the_command_line_printed(tmp_path):
+    """`moorage simulate --config plain --config packed` compares with plain, which is not the first by name."""
+    runs = [replace(RUN, name=name, measures={"pending": number}) for name, number in (("plain", 4.0), ("packed", 1.0))]
+    for run in runs:
+        run.write(tmp_path / run.name)
+    comparison = compare(runs)
+    comparison.write(tmp_path, "title")
+    found = asyncio.run(FolderSource([tmp_path]).results())
+    assert [found["heading"], found["rows"][0]] == list(comparison.table())[:2]
+    assert found["rows"][0] == ["pending", "4", "1", "-3"]
+
+
+def test_times_have_readable_units(tmp_path):
+    for name, seconds in (("plain", 5400.0), ("quick", 0.25)):
+        replace(RUN, name=name, measures={"wait.p99": seconds}).write(tmp_path / name)
+    found = asyncio.run(FolderSource([tmp_path]).results())
+    assert found["rows"][0] == ["wait.p99", "1h30m0s", "250ms", "-1h30m0s"]
+
+
+def test_an_order_that_cannot_be_read_is_named(tmp_path):
+    RUN.write(tmp_path / "a")
+    (tmp_path / COMPARISON).write_text("{")
+    with pytest.raises(MoorageError, match=r"comparison\.json cannot be used"):
+        asyncio.run(FolderSource([tmp_path]).results())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,12 @@ from tests.web.browser import clusters
 
 @pytest.fixture
 def source(tmp_path):
+    return source_of(tmp_path, clusters.story())
+
+
+def source_of(tmp_path, story):
     path = tmp_path / "story.json"
-    path.write_text(json.dumps(clusters.story()))
+    path.write_text(json.dumps(story))
     configured = configure()
     resources = configured.resources()
 
@@ -38,10 +43,27 @@ def test_pods_are_grouped_by_who_refuses_them(source):
     page = asyncio.run(source.queue(QueueQuery()))
     assert page.places == {"active": 1, "unschedulable": 3, "gated": 1}
     assert page.groups == [
-        QueueGroup(place="unschedulable", reason="NodeResourcesFit,NodeUnschedulable,TaintToleration", pods=3),
+        QueueGroup(place="unschedulable", reason="NodeResourcesFit", pods=3),
         QueueGroup(place="active", reason="", pods=1),
         QueueGroup(place="gated", reason="SchedulingGates", pods=1),
     ]
+
+
+def test_22_pods_on_partly_closed_nodes_make_a_handful_of_groups(tmp_path):
+    gpu: dict[str, Any] = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    cordon: dict[str, Any] = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
+    ssd: dict[str, Any] = {"nodeSelector": {"disk": "ssd"}}
+    specs: list[dict[str, Any]] = [{}, gpu, cordon, {"tolerations": [{"operator": "Exists"}]}]
+    story = clusters.story()
+    story["pods"] += [
+        clusters.pod(f"waits-{number}", "40", **{**specs[number % 4], **(ssd if number % 3 == 0 else {})})
+        for number in range(22)
+    ]
+    page = asyncio.run(source_of(tmp_path, story).queue(QueueQuery(search="waits", limit=100)))
+    assert len(page.pods) == 22
+    assert len({tuple(pod.plugins) for pod in page.pods}) >= 8, "the plugins that reject some node"
+    reasons = {group.reason for group in page.groups if group.place == "unschedulable"}
+    assert reasons == {"NodeAffinity", "NodeResourcesFit"}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +104,21 @@ def test_a_node_names_the_pending_pods_it_refuses_by_template(source):
     refused = asyncio.run(source.node("cpu-1")).refused
     assert {each.pod: each.pods for each in refused} == {"default/batch-0": 2, "default/train": 1}
     assert {tuple(each.reasons) for each in refused} == {("Insufficient cpu",)}
+
+
+def test_a_node_has_its_conditions_and_its_pods_have_phase_age_and_owner(tmp_path):
+    story = clusters.story()
+    cpu = story["nodes"][1]
+    cpu["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-02T00:00:00Z"}
+    cpu["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+    story["pods"][0]["status"] = {"phase": "Running"}
+    node = asyncio.run(source_of(tmp_path, story).node("cpu-1")).node
+    assert (node.created, node.deleting_since) == (1767225600.0, 1767312000.0)
+    assert [(each.type, each.status, each.reason) for each in node.conditions] == [
+        ("Ready", "Unknown", "NodeStatusUnknown")
+    ]
+    first = node.pods[0]
+    assert (first.phase, first.owner, first.requests["cpu"]) == ("Running", "ReplicaSet/web", 1500)
 
 
 def test_what_if_says_where_pods_are_now(source):

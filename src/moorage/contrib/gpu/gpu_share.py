@@ -7,6 +7,7 @@ a part of a card goes to the card that has the least left afterwards."""
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from functools import partial
 
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
@@ -16,6 +17,8 @@ from moorage.contrib.gpu.requests import (
     GPU_INDEX,
     GPU_MODEL,
     WHOLE,
+    accepting,
+    asking,
     card_text,
     cards_of,
     gpu_request,
@@ -35,7 +38,7 @@ from moorage.framework.events import (
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
-from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, ReusablePlugin, a_few
+from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, Proposal, ReusablePlugin, a_few, deletion
 from moorage.framework.points import PreBindPlugin, PreFilterPlugin, ReservePlugin
 from moorage.framework.status import Code, PreBindPreFlight, Status
 
@@ -119,6 +122,32 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
                 subject, asked, there = f"free of one GPU, of {WHOLE} milli", request.milli, max(free)
             holders = a_few(other for other in node.pods if gpu_request(other).cards)
             yield Detail(subject, asked=asked, there=there, missing=asked - there, pods=holders)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        """Propose what the node has: another model, fewer cards, a smaller part of a card; or to delete one pod."""
+        request = gpu_request(pod)
+        free, _ = self.cards.on(node)
+        model = node.labels.get(GPU_MODEL, "")
+        if request.models and model and model not in request.models:
+            text = f"accept the GPU model {model}"
+            yield Proposal(text, text, 4, partial(accepting, model=model))
+            return
+        fitting = sum(amount >= request.milli for amount in free)
+        if fitting >= request.cards:
+            return
+        if request.is_part and (most := max(free)):
+            text = f"ask for at most {most} milli of a GPU"
+            yield Proposal("ask for less of a GPU", text, 3, partial(asking, cards=1, milli=most), size=-most)
+        elif fitting and not request.is_part:
+            text = f"ask for at most {fitting} GPUs" if fitting > 1 else "ask for 1 GPU"
+            changed = partial(asking, cards=fitting, milli=request.milli)
+            yield Proposal("ask for fewer GPUs", text, 3, changed, size=-fitting)
+        for other in sorted(node.pods, key=lambda each: (each.priority, each.key)):
+            if gpu_request(other).cards:
+                remaining, _ = self.cards.on(node, without=other.uid)
+                if sum(amount >= request.milli for amount in remaining) >= request.cards:
+                    yield deletion(other, node)
+                    return
 
     def events_to_register(self) -> Sequence[Registration]:
         actions = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 
@@ -76,6 +78,36 @@ def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
         return (NOTHING, f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}")
     models = models_of(pod.annotations.get(GPU_MODEL, ""))
     return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""
+
+
+def asking(pod: Pod, cards: int, milli: int) -> Pod:
+    """Return the pod with another GPU request, written where it has one: in annotations, or as a resource."""
+    if GPU_MILLI in pod.annotations or GPU_COUNT in pod.annotations:
+        return _annotated(pod, {GPU_COUNT: str(cards), GPU_MILLI: str(milli)})
+    holders = [c.name for c in pod.spec.containers if GPU_MILLI in c.resources.requests]
+    return pod if len(holders) != 1 else _with_resource(pod, holders[0], str(cards * milli))
+
+
+def accepting(pod: Pod, model: str) -> Pod:
+    """Return the pod that accepts one more model."""
+    return _annotated(pod, {GPU_MODEL: "|".join(sorted({*models_of(pod.annotations.get(GPU_MODEL, "")), model}))})
+
+
+def _annotated(pod: Pod, values: dict[str, str]) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, annotations={**pod.annotations, **values}))
+
+
+def _with_resource(pod: Pod, container: str, amount: str) -> Pod:
+    """Return the pod with another amount for one container; requests and limits of such a resource are equal."""
+    containers = []
+    for each in pod.spec.containers:
+        if each.name == container:
+            own = each.resources
+            limits = {**own.limits, GPU_MILLI: amount} if GPU_MILLI in own.limits else own.limits
+            own = replace(own, requests={**own.requests, GPU_MILLI: amount}, limits=limits)
+            each = replace(each, resources=own)
+        containers.append(each)
+    return replace(pod, spec=replace(pod.spec, containers=tuple(containers)))
 
 
 def models_of(text: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@ sources."""
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from moorage.api import json_text
 from moorage.api.meta import Record
 from moorage.api.problems import Problem, child, forbidden, invalid, required, unsupported
 
@@ -85,7 +85,7 @@ async def get_json(provider: MetricProvider, path: str, query: Mapping[str, str]
         body = await _read(answer, path)
         if answer.status != 200:
             raise ValueError(f"GET {path} answered {answer.status}: {body[:200].decode(errors='replace')}")
-        return json.loads(body)
+        return json_text.load(body, f"the answer to GET {path}", max_bytes=MAX_BYTES)
 
 
 async def _read(answer: aiohttp.ClientResponse, path: str) -> bytes:

@@ -8,16 +8,18 @@ for the next container."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
-from moorage.api.quantity import unit_of
-from moorage.api.requests import is_scalar_resource
+from moorage.api.pod import Container, Pod
+from moorage.api.quantity import format_amount, unit_of
+from moorage.api.requests import CPU, is_scalar_resource, resource_value
 from moorage.contrib.topology_match.demands import NumaDemand, ZoneRequest, is_host_resource
 from moorage.framework.nodes import BoolArray, FloatArray, NodeView
-from moorage.framework.optional import Detail
+from moorage.framework.optional import Detail, Proposal
 
 Stock = Mapping[str, Sequence[FloatArray]]
 """Resource → zone → what is available there, one entry per node; below 0 where a zone does not report the
@@ -95,3 +97,43 @@ def lacking(demand: NumaDemand, found: Misaligned, stock: Stock, node: NodeView)
     if somewhere:
         names = ", ".join(name for name, _ in found.amounts)
         yield Detail(f"{names} together in one NUMA zone for the {found.what}")
+
+
+def fitting_one_zone(demand: NumaDemand, found: Misaligned, stock: Stock, pod: Pod) -> Iterator[Proposal]:
+    """Propose the amounts of the zone that lacks the least, for the container with this request. `stock` is of one
+    node. A pod of several containers that is aligned as a whole gets no proposal: which of them to reduce is not
+    known."""
+    containers = [each for each in pod.spec.containers if _requests(each) == dict(found.amounts)]
+    if not containers or (found.what == "pod" and len(pod.spec.containers) > 1):
+        return
+    zones = range(len(stock[found.amounts[0][0]]))
+    best: dict[str, int] = {}
+    for zone in zones:
+        there = {name: int(stock[name][zone][0]) for name, _ in found.amounts}
+        less = {name: there[name] for name, ask in found.amounts if demand.exact(name) and 0 <= there[name] < ask}
+        if less and min(less.values()) > 0 and (not best or len(less) < len(best)):
+            best = less
+    if best:
+        name = containers[0].name
+        amounts = " and ".join(f"{format_amount(each, amount)} {each}" for each, amount in sorted(best.items()))
+        text = f"request at most {amounts} in container {name}, as much as one NUMA zone has"
+        yield Proposal(f"fit a NUMA zone: {name}", text, 3 * len(best), partial(_with_less, name=name, amounts=best))
+
+
+def _requests(container: Container) -> dict[str, int]:
+    """Return the amounts above zero."""
+    found = {name: resource_value(name, amount) for name, amount in container.resources.requests.items()}
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _with_less(pod: Pod, name: str, amounts: Mapping[str, int]) -> Pod:
+    """Return the pod with other requests of one container. Limits follow, so that the pod stays Guaranteed."""
+    written = {each: f"{amount}m" if each == CPU else str(amount) for each, amount in amounts.items()}
+    containers = []
+    for each in pod.spec.containers:
+        if each.name == name:
+            own = each.resources
+            limits = {**own.limits, **{key: value for key, value in written.items() if key in own.limits}}
+            each = replace(each, resources=replace(own, requests={**own.requests, **written}, limits=limits))
+        containers.append(each)
+    return replace(pod, spec=replace(pod.spec, containers=tuple(containers)))

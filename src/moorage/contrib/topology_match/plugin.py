@@ -14,7 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.requests import is_scalar_resource
 from moorage.api.resources import PODS
 from moorage.contrib.topology_match import scoring
-from moorage.contrib.topology_match.aligning import Misaligned, Stock, lacking, misaligned
+from moorage.contrib.topology_match.aligning import Misaligned, Stock, fitting_one_zone, lacking, misaligned
 from moorage.contrib.topology_match.args import ENABLED, LEAST_NUMA_NODES, NodeResourceTopologyMatchArgs
 from moorage.contrib.topology_match.caching import DiscardReserved, Notes, TopologyCache
 from moorage.contrib.topology_match.columns import NOT_REPORTED, remaining
@@ -27,7 +27,7 @@ from moorage.framework.events import NODE, ActionType, ClusterEvent, EventResour
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PostBindPlugin, PreFilterPlugin, ReservePlugin
 from moorage.framework.status import Status
 
@@ -148,6 +148,15 @@ class NodeResourceTopologyMatch(
         elif demand is not None:
             for _, found, stock in self._misaligned(demand, nodes, state.read(VICTIMS, {})):
                 yield from lacking(demand, found, stock, node)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        """Propose to request no more than one NUMA zone has, for the first container that fits no zone."""
+        demand = asked(state, pod)
+        if demand is None:
+            return
+        for _, found, stock in self._misaligned(demand, node.alone(), state.read(VICTIMS, {})):
+            yield from fitting_one_zone(demand, found, stock, pod)
+            return
 
     def _by_scope(
         self, demand: NumaDemand, places: IntArray, judged: BoolArray

@@ -8,9 +8,10 @@ from collections.abc import Collection, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
+from moorage.api import json_text
+from moorage.api.errors import MoorageError
 from moorage.api.meta import Record
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, required
@@ -114,4 +115,7 @@ def requested(pod: Pod) -> int:
 
 def read_models(file: str) -> dict[str, PowerModel]:
     """Return the models of a JSON file: node → k0, k1, k2."""
-    return msgspec.json.decode(Path(file).read_bytes(), type=dict[str, PowerModel])
+    try:
+        return json_text.load(Path(file).read_bytes(), f"the file {file}", dict[str, PowerModel])
+    except (OSError, json_text.JsonError) as error:
+        raise MoorageError(f"Cannot read the power models that ${ENVIRONMENT} names: {error}") from error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from zoneinfo import ZoneInfo
+
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy
@@ -22,6 +25,8 @@ _NOT_NEGATIVE = (
 )
 _FIXED = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _WHILE_SUSPENDED = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
+_ZONE_PART = re.compile(r"(?!-|\.{1,2}\Z)[A-Za-z.\-_0-9+]{1,14}")
+_EXPLICIT_ZONE = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
 _MAX_INT32 = 2**31 - 1
 
 
@@ -40,30 +45,40 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
     spec.setdefault("manualSelector", False)
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     spec["template"] = fill_in_template(spec.get("template"))
+    if (spec.get("podFailurePolicy") or {}).get("rules"):
+        rules = [_fill_in_rule(rule) for rule in spec["podFailurePolicy"]["rules"]]
+        spec["podFailurePolicy"] = {**spec["podFailurePolicy"], "rules": rules}
     return spec
+
+
+def _fill_in_rule(rule: Raw) -> Raw:
+    if not rule.get("onPodConditions"):
+        return rule
+    return {**rule, "onPodConditions": [{"status": "True", **pattern} for pattern in rule["onPodConditions"]]}
 
 
 def _admit_job(raw: Raw, cluster: StoreCluster) -> Raw:
     """Its labels are those of its template, and its pods are distinguished from all others by its UID."""
-    given = raw["spec"]["template"]["metadata"].get("labels")
-    if given and not raw["metadata"].get("labels"):
-        raw = with_meta(raw, labels=given)
     spec, meta = raw["spec"], raw["metadata"]
-    if spec["manualSelector"]:
-        return raw
     template = spec["template"]
+    if spec["manualSelector"]:
+        return _with_labels(raw, template["metadata"].get("labels"))
     own = dict.fromkeys(_NAME_LABELS, meta["name"]) | dict.fromkeys(_UID_LABELS, meta["uid"])
     labels = {**own, **(template["metadata"].get("labels") or {})}
     selector = spec.get("selector") or {}
     matched = {_UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}
     return {
-        **raw,
+        **_with_labels(raw, labels),
         "spec": {
             **spec,
             "selector": {**selector, "matchLabels": matched},
             "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
         },
     }
+
+
+def _with_labels(raw: Raw, labels: Raw | None) -> Raw:
+    return raw if raw["metadata"].get("labels") or not labels else with_meta(raw, labels=labels)
 
 
 def _check_job(raw: Raw, problems: Problems) -> None:
@@ -74,7 +89,7 @@ def _check_job(raw: Raw, problems: Problems) -> None:
 def check_job_spec(spec: Raw, path: str, problems: Problems) -> None:
     for field in _NOT_NEGATIVE:
         problems.not_negative(f"{path}.{field}", spec.get(field))
-    mode = spec["completionMode"]
+    mode = spec.get("completionMode") or "NonIndexed"
     if mode not in ("NonIndexed", "Indexed"):
         problems.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and spec.get("completions") is None:
@@ -128,7 +143,9 @@ def _default_cron_job(raw: Raw) -> Raw:
         **(raw.get("spec") or {}),
     }
     template = spec.get("jobTemplate") or {}
-    spec["jobTemplate"] = {**template, "spec": fill_in_job_spec(template.get("spec"))}
+    job = dict(template.get("spec") or {})
+    job["template"] = fill_in_template(job.get("template"))  # the rest is filled in when a Job is created
+    spec["jobTemplate"] = {"metadata": {}, **template, "spec": job}
     return {**raw, "spec": spec}
 
 
@@ -136,6 +153,9 @@ def _check_cron_job(raw: Raw, problems: Problems) -> None:
     spec = raw["spec"]
     if not spec.get("schedule"):
         problems.required("spec.schedule")
+    elif "TZ" in spec["schedule"]:
+        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        problems.invalid("spec.schedule", spec["schedule"], why)
     elif not spec["schedule"].startswith("@") and len(spec["schedule"].split()) != 5:
         found = len(spec["schedule"].split())
         problems.invalid("spec.schedule", spec["schedule"], f"expected exactly 5 fields, found {found}")
@@ -148,6 +168,38 @@ def _check_cron_job(raw: Raw, problems: Problems) -> None:
         problems.invalid("metadata.name", name, "must be no more than 52 characters")
 
 
+def _check_new_cron_job(raw: Raw, problems: Problems) -> None:
+    if (zone := raw["spec"].get("timeZone")) is not None:
+        for problem in time_zone(zone):
+            problems.invalid("spec.timeZone", zone, problem)
+
+
+def _check_cron_job_update(raw: Raw, old: Raw, problems: Problems) -> None:
+    if raw["spec"].get("timeZone") != old["spec"].get("timeZone"):
+        _check_new_cron_job(raw, problems)
+
+
+def time_zone(name: str) -> list[str]:
+    """Return what is wrong with a time zone. Follows validateTimeZone of pkg/apis/batch/validation/validation.go."""
+    unknown = f"unknown time zone {name}"
+    if not name:
+        return ["timeZone must be nil or non-empty string"]
+    if not all(_ZONE_PART.fullmatch(part) for part in name.split("/")):
+        return [unknown]
+    problems = [_EXPLICIT_ZONE] if name.lower() == "local" else []
+    if name not in ("UTC", "Local") and not _is_known_zone(name):
+        problems.append(unknown)
+    return problems
+
+
+def _is_known_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):  # not found, a folder, or a file of another kind
+        return False
+    return True
+
+
 JOBS = KindStrategy(
     default=_default_job,
     admit=_admit_job,
@@ -156,4 +208,10 @@ JOBS = KindStrategy(
     name=syntax.subdomain,
     first_status={},
 )
-CRON_JOBS = KindStrategy(default=_default_cron_job, check=_check_cron_job, first_status={})
+CRON_JOBS = KindStrategy(
+    default=_default_cron_job,
+    check=_check_cron_job,
+    check_new=_check_new_cron_job,
+    check_update=_check_cron_job_update,
+    first_status={},
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.containers import check_containers, check_init_containers
@@ -219,9 +219,9 @@ def _check_sources(volume: Raw, path: str, problems: Problems) -> None:
             problems.forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def check_spec(spec: Raw, path: str, problems: Problems) -> None:
-    """Everything that pods and templates have in common."""
-    volumes = check_volumes(spec.get("volumes") or (), f"{path}.volumes", problems)
+def check_spec(spec: Raw, path: str, problems: Problems, claims: Collection[str] = ()) -> None:
+    """Check what pods and templates have in common. Mounts may also use the volumes that are named by `claims`."""
+    volumes = check_volumes(spec.get("volumes") or (), f"{path}.volumes", problems).union(claims)
     regular = spec.get("containers") or ()
     check_containers(regular, volumes, f"{path}.containers", problems)
     if first := spec.get("initContainers"):
@@ -262,7 +262,7 @@ def _check_host_network(spec: Raw, path: str, problems: Problems) -> None:
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             for position, port in enumerate(container.get("ports") or ()):
-                if port.get("hostPort") != port.get("containerPort"):
+                if port.get("hostPort") and port["hostPort"] != port.get("containerPort"):
                     problems.invalid(
                         f"{path}.{field}[{index}].ports[{position}].hostPort",
                         port.get("hostPort") or 0,

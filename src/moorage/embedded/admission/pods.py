@@ -1,7 +1,7 @@
 """The rules of pods as a kind: what is filled in, and what admission adds to the rules of the spec.
 
-First comes what every pod template gets, then what only pods get. Quotas, security policies, tokens of
-service accounts and overheads of runtime classes are not filled in.
+First comes what every pod template gets, then what only pods get. Tokens of service accounts are not filled
+in; `runtime_classes` adds what a pod gets from its runtime class.
 
 Pods of one template have one spec: what was filled in, or found good, for the first holds for all. It is
 keyed by the JSON text, so nothing has to be compared field by field. Sharing the filled-in spec among pods
@@ -11,16 +11,15 @@ also saves the memory of a copy for each; specs that are stored are never change
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from moorage.api import quantity, resources
-from moorage.api.errors import QuantityError
+from moorage.api import pod_defaults, resources
 from moorage.api.pod import DEFAULT_SCHEDULER_NAME
-from moorage.embedded.admission import pod_updates
+from moorage.embedded.admission import pod_level, pod_updates
 from moorage.embedded.admission.pod_spec import check_new_pod, check_spec
+from moorage.embedded.admission.pod_volumes import fill_in_references, fill_in_volume, pull_policy
 from moorage.embedded.admission.problems import Problems
 from moorage.embedded.admission.strategy import KindStrategy
 from moorage.store import refusals, rules
@@ -29,15 +28,12 @@ from moorage.store.rules import StoreCluster
 
 _CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_FILE_MODE = 420  # 0644
-_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 _PATIENCE: tuple[Raw, ...] = tuple(
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
 _LIMIT = 2048
 _MAX_CACHED = 32 * 1024  # bytes; larger specs are not cached
-_QOS_RESOURCES = ("cpu", "memory")
 
 
 def fill_in_template_spec(given: Raw | None) -> Raw:
@@ -51,12 +47,11 @@ def fill_in_template_spec(given: Raw | None) -> Raw:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    host_network = spec.get("hostNetwork", False)
     for field in _CONTAINER_LISTS:
         if containers := spec.get(field):
-            spec[field] = [_fill_in_container(container, host_network) for container in containers]
+            spec[field] = [_fill_in_container(container) for container in containers]
     if spec.get("volumes"):
-        spec["volumes"] = [_fill_in_volume(volume) for volume in spec["volumes"]]
+        spec["volumes"] = [fill_in_volume(volume) for volume in spec["volumes"]]
     return spec
 
 
@@ -67,10 +62,7 @@ def fill_in_pod_spec(given: Raw | None) -> Raw:
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     spec["tolerations"] = _with_patience(spec.get("tolerations") or ())
     spec.setdefault("enableServiceLinks", True)
-    for field in ("containers", "initContainers"):
-        if containers := spec.get(field):
-            spec[field] = [_with_requests(container) for container in containers]
-    return spec
+    return pod_level.with_limits(pod_defaults.fill_in_resources(spec))
 
 
 def _with_patience(given: Sequence[Raw]) -> list[Raw]:
@@ -82,61 +74,46 @@ def _tolerates(toleration: Raw, key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _fill_in_container(given: Raw, host_network: bool) -> Raw:
+def _fill_in_container(given: Raw) -> Raw:
     container = dict(given)
     if not container.get("imagePullPolicy"):
-        container["imagePullPolicy"] = _pull_policy(container.get("image") or "")
+        container["imagePullPolicy"] = pull_policy(container.get("image") or "")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("resources", {})
     if container.get("ports"):
-        container["ports"] = [_fill_in_port(port, host_network) for port in container["ports"]]
+        container["ports"] = [{**port, "protocol": port.get("protocol") or "TCP"} for port in container["ports"]]
+    if container.get("env"):
+        container["env"] = [_fill_in_variable(variable) for variable in container["env"]]
+    if container.get("lifecycle"):
+        container["lifecycle"] = {hook: _fill_in_handler(does) for hook, does in container["lifecycle"].items()}
     for field in _PROBES:
         if field in container:
             container[field] = _fill_in_probe(container[field])
     return container
 
 
-@lru_cache(maxsize=4096)
-def _pull_policy(image: str) -> str:
-    """Always for `latest` and for images without a tag."""
-    name, digest, _ = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    return "Always" if not digest and tag in ("", "latest") else "IfNotPresent"
-
-
-def _fill_in_port(given: Raw, host_network: bool) -> Raw:
-    port = {**given, "protocol": given.get("protocol") or "TCP"}
-    if host_network and not port.get("hostPort") and port.get("containerPort"):
-        port["hostPort"] = port["containerPort"]
-    return port
+def _fill_in_variable(variable: Raw) -> Raw:
+    if not variable.get("valueFrom"):
+        return variable
+    return {**variable, "valueFrom": fill_in_references(variable["valueFrom"])}
 
 
 def _fill_in_probe(given: Raw) -> Raw:
-    probe = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3, **given}
-    if probe.get("httpGet"):
-        probe["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
-    return probe
+    probe: Raw = _fill_in_handler(given)
+    return {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3, **probe}
 
 
-def _fill_in_volume(volume: Raw) -> Raw:
-    if not volume.keys() - {"name"}:
-        return {**volume, "emptyDir": {}}
-    for source in _WITH_MODE:
-        if source in volume and "defaultMode" not in volume[source]:
-            return {**volume, source: {**volume[source], "defaultMode": _FILE_MODE}}
-    if "hostPath" in volume and "type" not in volume["hostPath"]:
-        return {**volume, "hostPath": {**volume["hostPath"], "type": ""}}
-    return volume
-
-
-def _with_requests(container: Raw) -> Raw:
-    """Requests default to limits."""
-    amounts = container["resources"]
-    limits, requests = amounts.get("limits"), amounts.get("requests") or {}
-    if not limits or limits.keys() <= requests.keys():
-        return container
-    return {**container, "resources": {**amounts, "requests": {**limits, **requests}}}
+def _fill_in_handler(given: Any) -> Any:
+    """Fill in what a probe or a hook does; a hook also has plain fields such as `stopSignal`."""
+    if not isinstance(given, dict):
+        return given
+    handler = dict(given)
+    if handler.get("httpGet"):
+        handler["httpGet"] = {"path": "/", "scheme": "HTTP", **handler["httpGet"]}
+    if handler.get("grpc"):
+        handler["grpc"] = {"service": "", **handler["grpc"]}
+    return handler
 
 
 def remember_result(work: Callable[[Raw], Raw]) -> Callable[[Raw], Raw]:
@@ -195,8 +172,12 @@ def _admit(raw: Raw, cluster: StoreCluster) -> Raw:
         spec["topologySpreadConstraints"] = [
             rules.with_keys_of_term(constraint, labels) for constraint in spec["topologySpreadConstraints"]
         ]
-    status = {**(raw.get("status") or {}), "qosClass": qos_class(spec)}
-    return {**raw, "spec": spec, "status": rules.pod_status(status, spec)}
+    status = {**(raw.get("status") or {}), "qosClass": pod_level.qos_class(spec)}
+    status = rules.pod_status(status, spec)
+    if status.get("conditions"):
+        times = {"lastProbeTime": None, "lastTransitionTime": raw["metadata"]["creationTimestamp"]}
+        status["conditions"] = [{**times, **condition} for condition in status["conditions"]]
+    return {**raw, "spec": spec, "status": status}
 
 
 def _admit_priority(pod: str, spec: Raw, cluster: StoreCluster) -> None:
@@ -211,36 +192,6 @@ def _admit_priority(pod: str, spec: Raw, cluster: StoreCluster) -> None:
     if policy is not None and policy != spec["preemptionPolicy"]:
         text = f"the string value of PreemptionPolicy ({policy}) {why} {spec['preemptionPolicy']} {source}"
         raise refusals.forbidden(resources.PODS, pod, text)
-
-
-def qos_class(spec: Raw) -> str:
-    """Guaranteed, Burstable or BestEffort, by the cpu and memory of all containers."""
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    limited_everywhere, asks = bool(containers), False
-    for container in containers:
-        amounts = container.get("resources") or {}
-        limits, requests = _positive(amounts.get("limits")), _positive(amounts.get("requests"))
-        asks = asks or bool(limits or requests)
-        if limits.keys() != set(_QOS_RESOURCES) or any(requests.get(r, limits[r]) != limits[r] for r in limits):
-            limited_everywhere = False
-    if not asks:
-        return "BestEffort"
-    return "Guaranteed" if limited_everywhere else "Burstable"
-
-
-def _positive(amounts: dict[str, Any] | None) -> dict[str, int]:
-    """The amounts that count, in nano-units. A bad quantity counts as none; it is refused elsewhere."""
-    if not amounts:
-        return {}
-    found: dict[str, int] = {}
-    for resource in _QOS_RESOURCES:
-        try:
-            nanos = quantity.parse(amounts.get(resource, 0))
-        except QuantityError:
-            continue
-        if nanos > 0:
-            found[resource] = nanos
-    return found
 
 
 def _check(raw: Raw, problems: Problems) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.api import resources
@@ -55,6 +55,8 @@ def _carry(new: Raw, old: Raw, cluster: StoreCluster) -> Raw:
         for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if field in before:
                 spec[field] = before[field]
+    if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
+        spec.setdefault("healthCheckNodePort", before.get("healthCheckNodePort"))
     given = {(p.get("protocol"), p.get("port")): p.get("nodePort") for p in before.get("ports") or ()}
     if spec["type"] in _WITH_NODE_PORTS and spec.get("ports"):
         spec["ports"] = [_keep_node_port(port, given) for port in spec["ports"]]
@@ -72,20 +74,33 @@ def _with_address(spec: Raw, cluster: StoreCluster) -> Raw:
     if not spec.get("clusterIP"):
         taken = {(service.get("spec") or {}).get("clusterIP") for service in cluster.every(resources.SERVICES)}
         spec = {**spec, "clusterIP": next(str(a) for a in ADDRESSES.hosts() if str(a) not in taken)}
-    return {"clusterIPs": [spec["clusterIP"]], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", **spec}
+    families: Raw = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    if spec["clusterIP"] == "None" and not spec.get("selector"):
+        families = {"ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
+    return {"clusterIPs": [spec["clusterIP"]], **families, **spec}
 
 
 def _with_node_ports(spec: Raw, cluster: StoreCluster) -> Raw:
-    if spec["type"] not in _WITH_NODE_PORTS or all(port.get("nodePort") for port in spec.get("ports") or ()):
+    """Also a port for health checks, for a load balancer that sends only to nodes with endpoints."""
+    wanted = spec["type"] in _WITH_NODE_PORTS and spec.get("allocateLoadBalancerNodePorts") is not False
+    wanted = wanted and not all(port.get("nodePort") for port in spec.get("ports") or ())
+    checked = spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+    checked = checked and not spec.get("healthCheckNodePort")
+    if not wanted and not checked:
         return spec
-    taken = {
-        port.get("nodePort")
-        for service in cluster.every(resources.SERVICES)
-        for port in (service.get("spec") or {}).get("ports") or ()
-    }
+    taken = set(_node_ports([spec, *(service.get("spec") or {} for service in cluster.every(resources.SERVICES))]))
     free = iter(number for number in NODE_PORTS if number not in taken)
-    ports = [port if port.get("nodePort") else {**port, "nodePort": next(free)} for port in spec["ports"]]
-    return {**spec, "ports": ports}
+    if wanted:
+        ports = [port if port.get("nodePort") else {**port, "nodePort": next(free)} for port in spec["ports"]]
+        spec = {**spec, "ports": ports}
+    return {**spec, "healthCheckNodePort": next(free)} if checked else spec
+
+
+def _node_ports(specs: Sequence[Raw]) -> Iterator[int | None]:
+    for spec in specs:
+        yield spec.get("healthCheckNodePort")
+        for port in spec.get("ports") or ():
+            yield port.get("nodePort")
 
 
 def _check(raw: Raw, problems: Problems) -> None:
@@ -163,4 +178,5 @@ SERVICES = KindStrategy(
     check_update=_check_update,
     name=syntax.label_1035,
     first_status={"loadBalancer": {}},
+    generation=False,
 )

@@ -1,4 +1,4 @@
-"""The strategies of small kinds: nodes, namespaces, priorities, budgets, config, leases, events, RBAC."""
+"""The strategies of small kinds: nodes, namespaces, priorities, budgets, config, leases, events, quotas."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import ipaddress
 from moorage.api import resources
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.pod_spec import check_taints
-from moorage.embedded.admission.problems import Problems
+from moorage.embedded.admission.problems import NOT_NEGATIVE, Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_label_selector
-from moorage.embedded.admission.syntax import check_amount
+from moorage.embedded.admission.syntax import amount, check_amount
 from moorage.embedded.admission.workloads import check_share, limit_share
 from moorage.store import refusals
 from moorage.store.objects import Raw, with_meta
@@ -23,8 +23,29 @@ _SIZE_LIMIT = 1024 * 1024
 _FIXED = "field is immutable when `immutable` is set"
 _NOTE_LIMIT = 1024
 _OLD_EVENT_FIELDS = ("deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount")
-ROLES = KindStrategy(name=syntax.path_segment)
+_UNSET_OF_EVENTS: Raw = {
+    "eventTime": None,
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+    "deprecatedSource": {},
+    "regarding": {},
+}
 _NAME_LABEL = "kubernetes.io/metadata.name"
+_UNKNOWN_NODE = dict.fromkeys(
+    (
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ),
+    "",
+)
 _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
 
 
@@ -85,7 +106,10 @@ def _check_budget(raw: Raw, problems: Problems) -> None:
 PRIORITY_CLASSES = KindStrategy(
     default=_default_class, admit=_admit_class, carry=_carry_class, check=_check_class, check_update=_check_class_update
 )
-POD_DISRUPTION_BUDGETS = KindStrategy(check=_check_budget, first_status={})
+POD_DISRUPTION_BUDGETS = KindStrategy(
+    check=_check_budget,
+    first_status=dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0),
+)
 
 
 def _check_config_map(raw: Raw, problems: Problems) -> None:
@@ -142,15 +166,57 @@ def _decoded_size(blob: str, path: str, problems: Problems) -> int:
         return 0
 
 
+def _default_lease(raw: Raw) -> Raw:
+    return {"spec": {}, **raw}
+
+
 def _check_lease(raw: Raw, problems: Problems) -> None:
     spec = raw.get("spec") or {}
     problems.positive("spec.leaseDurationSeconds", spec.get("leaseDurationSeconds"))
     problems.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
+def _default_limits(raw: Raw) -> Raw:
+    """A limit defaults to the maximum, a request to the limit or the minimum (pkg/apis/core/v1/defaults.go)."""
+    limits = [_fill_in_limit(limit) for limit in (raw.get("spec") or {}).get("limits") or ()]
+    return {**raw, "spec": {**(raw.get("spec") or {}), "limits": limits or None}}
+
+
+def _check_limits(raw: Raw, problems: Problems) -> None:
+    for index, limit in enumerate(raw["spec"]["limits"] or ()):
+        for field in ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio"):
+            for name, value in (limit.get(field) or {}).items():
+                amount(value, f"spec.limits[{index}].{field}[{name}]", problems)
+
+
+def _default_quota(raw: Raw) -> Raw:
+    return {"spec": {}, **raw}
+
+
+def _check_quota(raw: Raw, problems: Problems) -> None:
+    for name, value in (raw["spec"].get("hard") or {}).items():
+        nanos = amount(value, f"spec.hard[{name}]", problems)
+        if nanos is not None and nanos < 0:
+            problems.invalid(f"spec.hard[{name}]", value, NOT_NEGATIVE)
+
+
+def _fill_in_limit(limit: Raw) -> Raw:
+    if limit.get("type") != "Container":
+        return limit
+    default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+    request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
+    filled = {"default": default, "defaultRequest": request}
+    return {**limit, **{field: amounts for field, amounts in filled.items() if amounts}}
+
+
+def _default_event(raw: Raw) -> Raw:
+    """Times that are not set are null, as kube-apiserver writes them; clients sort by them."""
+    return {**_UNSET_OF_EVENTS, **raw}
+
+
 def _check_new_event(raw: Raw, problems: Problems) -> None:
     """Events in the new form must say more. Old ones, known by their old fields, are taken as they are."""
-    if any(field in raw for field in _OLD_EVENT_FIELDS) or raw.get("eventTime") is None:
+    if any(raw.get(field) for field in _OLD_EVENT_FIELDS) or raw.get("eventTime") is None:
         return
     for field in ("reportingController", "reportingInstance", "action", "reason"):
         if not raw.get(field):
@@ -167,20 +233,21 @@ def _check_new_event(raw: Raw, problems: Problems) -> None:
         problems.invalid("type", "", "has invalid value: " + str(raw.get("type") or ""))
 
 
-def _check_role_binding_update(new: Raw, old: Raw, problems: Problems) -> None:
-    problems.unchanged("roleRef", new.get("roleRef"), old.get("roleRef"), "cannot change roleRef")
-
-
-CONFIG_MAPS = KindStrategy(check=_check_config_map, check_update=_check_fixed_data)
-SECRETS = KindStrategy(default=_default_secret, check=_check_secret, check_update=_check_secret_update)
-LEASES = KindStrategy(check=_check_lease)
-EVENTS = KindStrategy(check_new=_check_new_event)
-ROLE_BINDINGS = KindStrategy(check_update=_check_role_binding_update, name=syntax.path_segment)
+CONFIG_MAPS = KindStrategy(check=_check_config_map, check_update=_check_fixed_data, generation=False)
+SECRETS = KindStrategy(
+    default=_default_secret, check=_check_secret, check_update=_check_secret_update, generation=False
+)
+LEASES = KindStrategy(default=_default_lease, check=_check_lease, generation=False)
+RESOURCE_QUOTAS = KindStrategy(default=_default_quota, check=_check_quota, first_status={}, generation=False)
+LIMIT_RANGES = KindStrategy(default=_default_limits, check=_check_limits, generation=False)
+EVENTS = KindStrategy(default=_default_event, check_new=_check_new_event, generation=False)
 
 
 def _default_node(raw: Raw) -> Raw:
     """Allocatable defaults to capacity; podCIDR and the first of podCIDRs are one."""
     spec, status = dict(raw.get("spec") or {}), dict(raw.get("status") or {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+    status["nodeInfo"] = {**_UNKNOWN_NODE, **(status.get("nodeInfo") or {})}
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = status["capacity"]
     if spec.get("podCIDR") and not spec.get("podCIDRs"):
@@ -261,6 +328,7 @@ NODES = KindStrategy(
     check=_check_node,
     check_update=_check_node_update,
     check_status=_check_node_status,
+    generation=False,
 )
 NAMESPACES = KindStrategy(
     default=_default_namespace,
@@ -269,4 +337,5 @@ NAMESPACES = KindStrategy(
     check=_check_namespace,
     name=syntax.label,
     first_status={"phase": "Active"},
+    generation=False,
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from moorage.api import quantity, resources
 from moorage.api.errors import QuantityError
 from moorage.embedded.admission import syntax
+from moorage.embedded.admission.pod_volumes import fill_in_claim_spec, fill_in_source
 from moorage.embedded.admission.problems import POSITIVE, Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_label_selector, check_node_selector
 from moorage.embedded.admission.syntax import amount
@@ -17,6 +18,16 @@ _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _CLAIM_FIXED = "spec is immutable after creation except resources.requests and "
 _CLAIM_FIXED += "volumeAttributesClassName for bound claims"
+_DRIVER: Raw = {
+    "attachRequired": True,
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+    "podInfoOnMount": False,
+    "preventPodSchedulingIfMissing": False,
+    "requiresRepublish": False,
+    "seLinuxMount": False,
+    "storageCapacity": False,
+    "volumeLifecycleModes": ["Persistent"],
+}
 # Everything in the spec of a volume that is no source of it.
 _NO_SOURCE = frozenset(
     (
@@ -31,10 +42,6 @@ _NO_SOURCE = frozenset(
         "volumeAttributesClassName",
     )
 )
-
-
-def fill_in_claim_spec(given: Raw | None) -> Raw:
-    return {"volumeMode": "Filesystem", **(given or {})}
 
 
 def _default_claim(raw: Raw) -> Raw:
@@ -130,7 +137,7 @@ def _check_growth(size: str | None, before: str | None, capacity: str | None, pr
 
 def _default_volume(raw: Raw) -> Raw:
     spec = {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem", **(raw.get("spec") or {})}
-    return {**raw, "spec": spec}
+    return {**raw, "spec": fill_in_source(spec)}
 
 
 def _check_volume(raw: Raw, problems: Problems) -> None:
@@ -191,6 +198,17 @@ def _check_class_update(new: Raw, old: Raw, problems: Problems) -> None:
     problems.unchanged("volumeBindingMode", new["volumeBindingMode"], old.get("volumeBindingMode"))
 
 
+def _default_csi_node(raw: Raw) -> Raw:
+    spec = raw.get("spec") or {}
+    drivers = [{"topologyKeys": None, **driver} for driver in spec.get("drivers") or ()]
+    return {**raw, "spec": {**spec, "drivers": drivers or None}}
+
+
+def _default_driver(raw: Raw) -> Raw:
+    """As in pkg/apis/storage/v1/defaults.go."""
+    return {**raw, "spec": {**_DRIVER, **(raw.get("spec") or {})}}
+
+
 def _check_csi_node(raw: Raw, problems: Problems) -> None:
     seen: set[str] = set()
     for index, driver in enumerate((raw.get("spec") or {}).get("drivers") or ()):
@@ -213,9 +231,19 @@ PERSISTENT_VOLUME_CLAIMS = KindStrategy(
     check=_check_claim,
     check_update=_check_claim_update,
     first_status={"phase": "Pending"},
+    generation=False,
 )
 PERSISTENT_VOLUMES = KindStrategy(
-    default=_default_volume, check=_check_volume, check_update=_check_volume_update, first_status={"phase": "Pending"}
+    default=_default_volume,
+    check=_check_volume,
+    check_update=_check_volume_update,
+    first_status={"phase": "Pending"},
+    generation=False,
 )
-STORAGE_CLASSES = KindStrategy(default=_default_class, check=_check_class, check_update=_check_class_update)
-CSI_NODES = KindStrategy(check=_check_csi_node)
+STORAGE_CLASSES = KindStrategy(
+    default=_default_class, check=_check_class, check_update=_check_class_update, generation=False
+)
+CSI_NODES = KindStrategy(default=_default_csi_node, check=_check_csi_node, first_status={}, generation=False)
+CSI_DRIVERS = KindStrategy(default=_default_driver, generation=False)
+CSI_STORAGE_CAPACITIES = KindStrategy(generation=False)
+VOLUME_ATTACHMENTS = KindStrategy(first_status={"attached": False}, generation=False)

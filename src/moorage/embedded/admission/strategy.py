@@ -64,6 +64,8 @@ class KindStrategy:
     name: syntax.Check = syntax.subdomain
     first_status: Raw | None = None
     """The status of a new object, whatever the client sends; None keeps the client's."""
+    generation: bool = True
+    """Whether the server counts changes of the spec in metadata.generation."""
 
 
 def check_metadata(meta: Raw, namespaced: bool, name_check: syntax.Check, problems: Problems) -> None:

@@ -17,10 +17,17 @@ from typing import Annotated, Any
 
 import msgspec
 
+from moorage.api import resources
 from moorage.api.errors import ApiError
 from moorage.api.resources import Resource
 from moorage.embedded.admission import pod_updates
+from moorage.embedded.admission.access_kinds import check_account
+from moorage.embedded.admission.limit_ranges import check_bounds, with_default_amounts
+from moorage.embedded.admission.pod_security import check_security
 from moorage.embedded.admission.problems import Problems
+from moorage.embedded.admission.quantities import with_canonical_quantities
+from moorage.embedded.admission.quotas import check_quotas
+from moorage.embedded.admission.runtime_classes import with_runtime_class
 from moorage.embedded.admission.strategy import KindStrategy, check_metadata, check_metadata_update
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored
@@ -153,22 +160,33 @@ class StrictRules:
         self._strategies = {(resource.group, resource.plural): s for resource, s in strategies.items()}
 
     def read(self, resource: Resource, raw: Raw) -> Raw:
-        """Check the types of an object from a client, and remove nulls."""
+        """Check the types of an object from a client, remove nulls, and write quantities in canonical form."""
         check_types(resource, raw)
-        return without_nulls(raw)
+        return with_canonical_quantities(resource, without_nulls(raw))
 
     def created(self, resource: Resource, raw: Raw, cluster: StoreCluster, *, keep_status: bool) -> Raw:
         kind = self._strategies.get((resource.group, resource.plural), _PLAIN)
         if not keep_status and kind.first_status is not None:
             raw = {**raw, "status": kind.first_status}
         raw["metadata"].setdefault("name", "")
-        raw = kind.admit(kind.default(raw), cluster)
+        if not kind.generation:
+            del raw["metadata"]["generation"]
+        raw = kind.default(raw)
+        if not keep_status:
+            check_account(resource, raw, cluster)
+            raw = with_runtime_class(resource, raw, cluster)
+            raw = with_default_amounts(resource, raw, cluster)
+        raw = kind.admit(raw, cluster)
         problems, meta = Problems(), raw["metadata"]
         check_metadata(meta, resource.namespaced, kind.name, problems)
         kind.check(raw, problems)
         kind.check_new(raw, problems)
         if problems:
             raise problems.refusal(resource, meta["name"])
+        if not keep_status:
+            check_bounds(resource, raw, cluster)
+            check_security(resource, raw, cluster)
+            check_quotas(resource, raw, None, cluster)
         return raw
 
     def updated(self, current: Stored, raw: Raw, subresource: str, cluster: StoreCluster) -> Raw:
@@ -181,6 +199,8 @@ class StrictRules:
         elif subresource == "finalize":
             kind.check(raw, problems)
         else:
+            # A data directory may hold objects from before a default was known.
+            old = kind.default(with_canonical_quantities(resource, old))
             raw = kind.carry(kind.default(raw), old, cluster)
             check_metadata(raw["metadata"], resource.namespaced, kind.name, problems)
             check_metadata_update(raw["metadata"], old["metadata"], problems)
@@ -191,4 +211,8 @@ class StrictRules:
                 kind.check_update(raw, old, problems)
         if problems:
             raise problems.refusal(resource, current.name)
+        if subresource in ("", "resize"):
+            check_quotas(resource, raw, old, cluster)
+            if resource == resources.PERSISTENT_VOLUME_CLAIMS:
+                check_bounds(resource, raw, cluster)
         return raw

@@ -6,7 +6,7 @@ templates, and numbers that may be percentages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.pod_spec import check_spec
+from moorage.embedded.admission.pod_volumes import fill_in_claim_spec
 from moorage.embedded.admission.pods import fill_in_template_spec
 from moorage.embedded.admission.problems import NOT_NEGATIVE, Problems
 from moorage.embedded.admission.strategy import KindStrategy, check_label_selector, check_labels, is_empty
@@ -41,19 +42,15 @@ _STATEFUL_CHANGEABLE = frozenset(
 
 def fill_in_template(given: Raw | None) -> Raw:
     template = given or {}
-    metadata = {"creationTimestamp": None, **(template.get("metadata") or {})}
-    return {
-        **template,
-        "metadata": {field: value for field, value in metadata.items() if value is not None},
-        "spec": fill_in_template_spec(template.get("spec")),
-    }
+    return {**template, "metadata": template.get("metadata") or {}, "spec": fill_in_template_spec(template.get("spec"))}
 
 
-def check_template(template: Raw, path: str, problems: Problems) -> None:
+def check_template(template: Raw, path: str, problems: Problems, claims: Collection[str] = ()) -> None:
+    """Check a pod template. `claims` names the volumes that a controller adds to the pods."""
     labels = (template.get("metadata") or {}).get("labels")
     if labels:
         check_labels(labels, f"{path}.metadata.labels", problems)
-    check_spec(template["spec"], f"{path}.spec", problems)
+    check_spec(template["spec"], f"{path}.spec", problems, claims)
 
 
 def check_always(template: Raw, path: str, kind: str, problems: Problems) -> None:
@@ -127,7 +124,9 @@ def _default_deployment(raw: Raw) -> Raw:
 
 
 _plain_deployment = _defaulting(replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-_plain_stateful_set = _defaulting(replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+_plain_stateful_set = _defaulting(
+    replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", serviceName=""
+)
 _plain_daemon_set = _defaulting(revisionHistoryLimit=10)
 
 
@@ -136,14 +135,21 @@ def _default_stateful_set(raw: Raw) -> Raw:
     spec = raw["spec"]
     strategy = {"type": "RollingUpdate", **(spec.get("updateStrategy") or {})}
     if strategy["type"] == "RollingUpdate":
-        strategy["rollingUpdate"] = {"partition": 0, **(strategy.get("rollingUpdate") or {})}
+        strategy["rollingUpdate"] = {"partition": 0, "maxUnavailable": 1, **(strategy.get("rollingUpdate") or {})}
     retention = {
         "whenDeleted": "Retain",
         "whenScaled": "Retain",
         **(spec.get("persistentVolumeClaimRetentionPolicy") or {}),
     }
-    more = {"updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention}
+    more: Raw = {"updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention}
+    if spec.get("volumeClaimTemplates"):
+        more["volumeClaimTemplates"] = [_fill_in_claim(claim) for claim in spec["volumeClaimTemplates"]]
     return {**raw, "spec": {**spec, **more}}
+
+
+def _fill_in_claim(template: Raw) -> Raw:
+    filled = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}, **template}
+    return {**filled, "spec": fill_in_claim_spec(template.get("spec"))}
 
 
 def _default_daemon_set(raw: Raw) -> Raw:
@@ -165,11 +171,16 @@ def _default_controller(raw: Raw) -> Raw:
     return raw
 
 
+def _default_pod_template(raw: Raw) -> Raw:
+    return {**raw, "template": fill_in_template(raw.get("template"))}
+
+
 def _check_common(raw: Raw, kind: str, problems: Problems) -> Raw:
     spec: Raw = raw["spec"]
     for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
         problems.not_negative(f"spec.{field}", spec.get(field))
-    check_template(spec["template"], "spec.template", problems)
+    claims = {(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()}
+    check_template(spec["template"], "spec.template", problems, claims)
     check_always(spec["template"], "spec.template", kind, problems)
     return spec
 
@@ -255,16 +266,28 @@ DEPLOYMENTS = KindStrategy(
     default=_default_deployment, check=_check_deployment, check_update=_selector_stays, first_status={}
 )
 REPLICA_SETS = KindStrategy(
-    default=_defaulting(replicas=1), check=_check_replica_set, check_update=_selector_stays, first_status={}
+    default=_defaulting(replicas=1),
+    check=_check_replica_set,
+    check_update=_selector_stays,
+    first_status={"replicas": 0},
 )
 STATEFUL_SETS = KindStrategy(
     default=_default_stateful_set,
     check=_check_stateful_set,
     check_update=_check_stateful_set_update,
     name=syntax.label,
-    first_status={},
+    first_status={"replicas": 0, "availableReplicas": 0},
 )
 DAEMON_SETS = KindStrategy(
-    default=_default_daemon_set, check=_check_daemon_set, check_update=_selector_stays, first_status={}
+    default=_default_daemon_set,
+    check=_check_daemon_set,
+    check_update=_selector_stays,
+    first_status=dict.fromkeys(
+        ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0
+    ),
 )
-REPLICATION_CONTROLLERS = KindStrategy(default=_default_controller, check=_check_controller, first_status={})
+REPLICATION_CONTROLLERS = KindStrategy(
+    default=_default_controller, check=_check_controller, first_status={"replicas": 0}
+)
+CONTROLLER_REVISIONS = KindStrategy(generation=False)
+POD_TEMPLATES = KindStrategy(default=_default_pod_template)

@@ -40,7 +40,8 @@ from moorage.store.store import Store
 from moorage.telemetry import logs
 
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
-_MAJOR, _MINOR, _PATCH = "1", "36", "4"
+_VERSION_PATHS = frozenset({"/version", "/version/"})
+_MAJOR, _MINOR, _PATCH = "1", "37", "1"
 """The release whose API is served."""
 Handler: TypeAlias = Callable[[ApiCall], ServerAnswer]
 _OBJECTS: dict[str, Handler] = {
@@ -61,6 +62,7 @@ _SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "binding": {"create": subresources.bind},
     "eviction": {"create": subresources.evict},
     "log": {"get": subresources.log},
+    **dict.fromkeys(("attach", "exec", "portforward"), dict.fromkeys(("create", "get"), subresources.connect)),
 }
 _OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
 _log = logs.get(__name__)
@@ -78,8 +80,11 @@ class ServerHealth:
             return None
         if request.path in _HEALTH:
             problem = self._ready() if self._ready is not None and request.path == "/readyz" else ""
-            return text_answer(f"not ready: {problem}\n", 503) if problem else text_answer("ok")
-        return _version() if request.path == "/version" else None
+            if problem:
+                return text_answer(f"not ready: {problem}\n", 503)
+            passed = f"[+]ping ok\n{request.path[1:]} check passed\n"
+            return text_answer(passed if "verbose" in request.query else "ok")
+        return _version() if request.path in _VERSION_PATHS else None
 
 
 def _version() -> ServerAnswer:

@@ -31,7 +31,7 @@ _MAX_TOKEN = 4096
 _ALGORITHM = "HS256"
 # PyJWT reads the system clock; expiry is checked by the clock of the server.
 _CHECKS: Options = {"verify_aud": False, "verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _MAX_HEADERS = 100
 
@@ -73,7 +73,7 @@ class TokenSigner:
             claims = jwt.decode(token, self._secret, [_ALGORITHM], options=_CHECKS, issuer=_ISSUER)
             if int(claims["exp"]) < self._wall():
                 return None
-        except (jwt.InvalidTokenError, ValueError, TypeError):
+        except (jwt.InvalidTokenError, ValueError, TypeError, RecursionError):
             return None
         subject = str(claims["sub"])
         namespace = subject.split(":")[2]

@@ -76,6 +76,14 @@ def log(call: ApiCall) -> ServerAnswer:
     return text_answer(f"Pod {pod.namespace}/{pod.name} is simulated: no process runs, so there is no log.\n")
 
 
+def connect(call: ApiCall) -> ServerAnswer:
+    """Refuse exec, attach and portforward: there is no process to connect to."""
+    pod = call.current()
+    what = f"pods/{call.path.subresource} has nothing to connect to"
+    message = f"Pod {pod.namespace}/{pod.name} is simulated: no process runs, so {what}."
+    raise refusals.failure(501, "NotImplemented", message)
+
+
 def _read(call: ApiCall) -> BindingBody:
     if bodies.media_type(call.content_type) in ("application/json", ""):
         try:

@@ -21,29 +21,33 @@ _OLD_TO_NEW = {
 """The fields that have another name in events.k8s.io/v1."""
 _NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
 _OUTER = ("apiVersion", "kind")
+_ALWAYS_WRITTEN: Raw = {
+    "involvedObject": {},
+    "source": {},
+    "reportingComponent": "",
+    "reportingInstance": "",
+    "eventTime": None,
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+}
+"""The fields that core/v1 writes even if they are not set."""
 
 
 class CoreEvents:
     """Converts events from and to core/v1; a `View` of the catalog."""
 
     def inward(self, raw: Raw) -> Raw:
-        """Return the stored form. If an old writer names only the source, the source becomes the reporter."""
         event = {_OLD_TO_NEW.get(field, field): value for field, value in raw.items() if field not in _OUTER}
-        source = event.get("deprecatedSource")
-        if not event.get("reportingController") and isinstance(source, dict) and source.get("component"):
-            event["reportingController"] = source["component"]
         return {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **event}
 
     def outward(self, raw: Raw) -> Raw:
         event = {_NEW_TO_OLD.get(field, field): value for field, value in raw.items() if field not in _OUTER}
-        event.setdefault("involvedObject", {})
-        event.setdefault("source", {})
-        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **event}
+        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **_ALWAYS_WRITTEN, **event}
 
     def field(self, path: str) -> str:
-        if path == "source":
-            return "reportingController"
         head, dot, rest = path.partition(".")
+        if path == "source":
+            return path  # the component or the reporter; the store knows both
         return f"{_OLD_TO_NEW.get(head, head)}{dot}{rest}"
 
 

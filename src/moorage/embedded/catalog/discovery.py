@@ -194,7 +194,7 @@ class Discovery:
         if request.method not in ("GET", "HEAD"):
             return None
         self._refresh()
-        path = request.path.rstrip("/")
+        path = request.path.removesuffix("/")
         version = _aggregated_version(request.accept) if path in ("/api", "/apis") else ""
         document = self._documents.get((path, version))
         if document is None:

@@ -233,7 +233,7 @@ def _read(resource: Resource, request: ApiRequest) -> Raw:
             review: Any = protobuf.decode(request.body)
         else:
             review = msgspec.json.decode(request.body)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise refusals.bad_request(f"the {resource.kind} is not readable: {error}") from error
     if not isinstance(review, dict):
         raise refusals.bad_request(f"the {resource.kind} must be a JSON object")

@@ -183,7 +183,7 @@ class CronJobs(Controller):
 
 def zone_of(cron: Unstructured) -> tzinfo:
     name = cron.raw["spec"].get("timeZone")
-    return UTC if not name else ZoneInfo(str(name))
+    return UTC if name in (None, "", "UTC") else ZoneInfo(str(name))
 
 
 def last_due(cron: Unstructured, schedule: Schedule, zone: tzinfo, wall: float) -> tuple[float | None, int]:

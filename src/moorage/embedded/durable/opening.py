@@ -1,6 +1,7 @@
 """Opens a data directory: locks it, checks it, loads its objects into a store that goes on writing to it.
 
-One process at a time has the directory. The kernel frees the lock however the process ends.
+One process at a time has the directory. The kernel frees the lock however the process ends. Only the user can read the
+directory and its files: the cluster may hold Secrets.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from moorage.api import private_files
 from moorage.embedded.durable import recovery
 from moorage.embedded.durable.recovery import DATABASE, LOCK, SCHEMA, Contents, DataDirError, state_checksum
 from moorage.embedded.durable.writer import Database, SqliteDurability
 from moorage.store.store import Store
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
 
 
 class DirectoryLock:
@@ -26,7 +31,7 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         path = directory / LOCK
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, private_files.FILE)
         except OSError as error:
             raise DataDirError(
                 f"the data directory {directory} cannot be written: {error.strerror}; "
@@ -90,6 +95,7 @@ def open_data_dir(
     lock = DirectoryLock(directory)
     try:
         recovery.take_over(directory)
+        _make_private(directory)
         if new:
             _make_database(directory)
         contents = recovery.read(directory)
@@ -113,7 +119,7 @@ def open_data_dir(
 
 def _directory(path: Path) -> Path:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise DataDirError(f"the data directory {path} is a file, or below one; choose a directory") from error
     except OSError as error:
@@ -123,12 +129,24 @@ def _directory(path: Path) -> Path:
     return path
 
 
+def _make_private(directory: Path) -> None:
+    """Take the directory and its files away from other users. A directory that has other files keeps its mode."""
+    ours = [directory / LOCK, *directory.glob(f"{DATABASE}*")]
+    alone = set(directory.iterdir()) <= set(ours)
+    for path in (directory, *ours) if alone else ours:
+        try:
+            private_files.tighten(path)
+        except OSError as error:
+            _log.warning("Other users may be able to read the data; cannot change the mode", path=str(path), err=error)
+
+
 def _make_database(directory: Path) -> None:
     """Under another name first: a crash leaves either no database or a whole one."""
     final, draft = directory / DATABASE, directory / f"{DATABASE}.new"
     try:
         for leftover in (draft, draft.with_name(f"{draft.name}-wal"), draft.with_name(f"{draft.name}-shm")):
             leftover.unlink(missing_ok=True)
+        os.close(private_files.create(draft))  # SQLite gives its log and index the mode of the database
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.executescript(SCHEMA)
             row = (0, 1, 0, 0, 0, state_checksum(1, 0, 0, 0))

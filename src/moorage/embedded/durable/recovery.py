@@ -4,6 +4,7 @@
       resources               the kinds that objects belong to
       objects                 the newest state of each object; `id` is the version it was created under
       state                   one row: newest resourceVersion, number of objects, starts, checksums
+    moorage.db-mark           how far the writes have come (`mark`): lost files and lost ends are noticed by it
     lock                      held by the process that uses the directory
 
 Each object row carries a checksum of itself, and `state` the combination (xor) of all of them. A changed byte is found
@@ -39,6 +40,8 @@ from moorage.api import resources
 from moorage.api.errors import MoorageError
 from moorage.api.former_name import FORMER_NAME, with_current_prefix
 from moorage.api.resources import Resource
+from moorage.embedded.durable import mark
+from moorage.embedded.durable.mark import MarkDamaged
 from moorage.store.objects import Raw
 
 DATABASE = "moorage.db"
@@ -169,14 +172,14 @@ def take_over(directory: Path) -> None:
     """
     if (directory / DATABASE).exists():
         return
-    for suffix in ("-wal", "-shm", ""):
+    for suffix in ("-wal", "-shm", mark.SUFFIX, ""):
         former = directory / f"{FORMER_DATABASE}{suffix}"
         if former.exists():
             former.rename(directory / f"{DATABASE}{suffix}")
 
 
 def is_new(directory: Path) -> bool:
-    """Whether there is no database yet. Raises DataDirError for what is none of ours."""
+    """Whether there is no database yet. Raises DataDirError for a file that is not ours, and for a lost database."""
     path = directory / DATABASE
     if not path.exists() and (directory / FORMER_DATABASE).exists():
         path = directory / FORMER_DATABASE
@@ -184,6 +187,7 @@ def is_new(directory: Path) -> bool:
         with path.open("rb") as file:
             header = file.read(100)
     except FileNotFoundError:
+        _check_not_lost(directory)
         return True
     except OSError as error:
         raise DataDirError(f"{path} cannot be read: {error.strerror}; make it readable") from error
@@ -200,6 +204,45 @@ def is_new(directory: Path) -> bool:
     return False
 
 
+def _check_not_lost(directory: Path) -> None:
+    """Raise DataDirError if there is no database but files that belong to one."""
+    for name in (DATABASE, FORMER_DATABASE):
+        for suffix in ("-wal", mark.SUFFIX):
+            rest = directory / f"{name}{suffix}"
+            if rest.exists() and rest.stat().st_size:
+                raise DataDirError(f"{directory / name} is missing, but {rest.name} is there; {_WAY_OUT}")
+
+
+def _check_progress(path: Path, contents: Contents) -> None:
+    """Raise DataDirError if the files lack writes that the mark knows of."""
+    own = f"{path.name}{mark.SUFFIX}"
+    try:
+        marked = mark.read(path)
+    except OSError as error:
+        raise DataDirError(f"{path.with_name(own)} cannot be read: {error.strerror}; make it readable") from error
+    except MarkDamaged:
+        raise DataDirError(
+            f"{path.with_name(own)} is damaged, so writes may be lost; restore the directory from a copy, or remove "
+            f"{own} to go on with the data that is there; nothing was changed"
+        ) from None
+    if marked is None or (marked.version <= contents.version and marked.starts <= contents.starts):
+        return
+    log = f"{path.name}-wal"
+    if marked.version > contents.version:
+        lost = (
+            f"writes up to resourceVersion {marked.version} were acknowledged, and the files end at {contents.version}"
+        )
+    else:
+        lost = "its content is older than the last start"
+    why = (
+        f"the end of {log} is missing" if path.with_name(log).exists() else f"{log} is missing, or the database is old"
+    )
+    raise DataDirError(
+        f"{path} is damaged: {lost}: {why}; restore the directory from a copy, or remove {own} to go on with the older "
+        "data; nothing was changed"
+    )
+
+
 def read(directory: Path) -> Contents:
     """Everything, checked. Raises DataDirError when something is not as it was written."""
     path = directory / DATABASE
@@ -212,9 +255,11 @@ def read(directory: Path) -> Contents:
     mode = "mode=ro" if log.exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
-            return _contents(path, connection)
+            contents = _contents(path, connection)
     except sqlite3.Error as error:
         raise _damaged(path, f"SQLite says: {error}") from error
+    _check_progress(path, contents)
+    return contents
 
 
 def _contents(path: Path, connection: sqlite3.Connection) -> Contents:

@@ -14,18 +14,20 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeAlias
 
 from moorage.api.errors import ApiError
 from moorage.api.resources import Resource
+from moorage.embedded.durable.mark import DiskProgress, Mark
 from moorage.embedded.durable.recovery import Contents, row_checksum, state_checksum
 from moorage.store import refusals
 from moorage.store.durability import DurabilityListener
 from moorage.store.objects import Stored, key_of
+from moorage.telemetry import logs
 
 Change: TypeAlias = tuple[Stored, bool]
 """A new state, and whether the object is gone with it."""
@@ -34,6 +36,7 @@ _Name: TypeAlias = tuple[int, str, str]
 _Place: TypeAlias = tuple[int, int]
 """Row and checksum of an object."""
 
+_log = logs.get(__name__)
 _PUT = "INSERT OR REPLACE INTO objects (id, resource, namespace, name, body, checksum) VALUES (?, ?, ?, ?, ?, ?)"
 _STATE = "UPDATE state SET version = ?, objects = ?, combined = ?, starts = ?, checksum = ?"
 _KIND = "INSERT INTO resources (id, grp, version, plural, kind, namespaced) VALUES (?, ?, ?, ?, ?, ?)"
@@ -54,6 +57,9 @@ class Database:
             self._combined ^= row.checksum
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+        self._mark: Mark | None = None
+        with self._marking():
+            self._mark = Mark(path)
 
     def begin_start(self) -> int:
         """Counts this start of the database and gives its number."""
@@ -61,6 +67,7 @@ class Database:
         self._connection.execute("BEGIN IMMEDIATE")
         self._write_state(self._version, len(self._places), self._combined)
         self._connection.execute("COMMIT")
+        self._write_mark()
         return self._starts
 
     def write(self, batch: list[Change]) -> None:
@@ -82,6 +89,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
         self._version, self._combined = version, combined
+        self._write_mark()
         for name, place in changed.items():
             if place is None:
                 self._places.pop(name, None)
@@ -91,6 +99,21 @@ class Database:
     def close(self) -> None:
         """Moves the log into the database and closes it."""
         self._connection.close()
+        if self._mark is not None:
+            self._mark.close()
+
+    def _write_mark(self) -> None:
+        with self._marking():
+            if self._mark is not None:
+                self._mark.write(DiskProgress(self._version, self._starts))
+
+    @contextmanager
+    def _marking(self) -> Iterator[None]:
+        """Log that there is no mark: the writes are on disk all the same."""
+        try:
+            yield
+        except OSError as error:
+            _log.warning("Cannot mark the progress; lost writes may go unnoticed", path=str(self.path), err=error)
 
     def _name(self, resource: Resource, namespace: str, name: str) -> _Name:
         return self._kinds[resource.group, resource.plural], namespace, name

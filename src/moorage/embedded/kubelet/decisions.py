@@ -11,7 +11,7 @@ On pods (in a pod template they hold for all its pods); times in seconds, fracti
 | `moorage.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by the pod's UID |
 | `moorage.dev/init-seconds` | how long each init container runs | 0.2 |
 | `moorage.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
-| `moorage.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
+| `moorage.dev/run-seconds` | how long containers run; `forever` | forever; pods of Jobs or to attach to 5 |
 | `moorage.dev/exit-code` | with which code they end | 0 |
 | `moorage.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
 | `moorage.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
@@ -89,7 +89,7 @@ class KubeletSettings:
 
     node_selector: str = ""
     """Only nodes with these labels are simulated; empty: all."""
-    version: str = "v1.36.0"
+    version: str = "v1.37.1"
     """The kubelet version that nodes report."""
 
 
@@ -128,16 +128,23 @@ def script_of(pod: Unstructured, settings: KubeletSettings) -> Script:
     if code is None:
         problems.append(f"{EXIT_CODE} is {code_text!r}; write a number from 0 to 255")
     low, high = settings.start_seconds
-    is_job = any(o.controller and o.kind == "Job" for o in pod.metadata.owner_references)
+    ends = any(o.controller and o.kind == "Job" for o in pod.metadata.owner_references) or _is_interactive(pod)
     return Script(
         start=seconds(START, low + (high - low) * chance(pod.uid)),
         init=seconds(INIT, settings.init_seconds),
         ready=seconds(READY, settings.ready_seconds, "never"),
-        run=seconds(RUN, settings.job_run_seconds if is_job else math.inf, "forever"),
+        run=seconds(RUN, settings.job_run_seconds if ends else math.inf, "forever"),
         exit_code=code or 0,
         stop=seconds(STOP, settings.stop_seconds),
         problems=tuple(problems),
     )
+
+
+def _is_interactive(pod: Unstructured) -> bool:
+    """Whether the pod ends when its only client has left, as `kubectl run --rm -i --restart=Never` makes it."""
+    spec = pod.raw.get("spec") or {}
+    once = any(container.get("stdinOnce") for container in spec.get("containers") or ())
+    return once and spec.get("restartPolicy") in ("Never", "OnFailure")
 
 
 def chance(text: str) -> float:

@@ -99,8 +99,10 @@ def status_of(
         {"type": "InternalIP", "address": address},
         {"type": "Hostname", "address": node.name},
     ]
-    status["nodeInfo"] = {**_node_info(node, version), **(status.get("nodeInfo") or {})}
-    status["daemonEndpoints"] = status.get("daemonEndpoints") or {"kubeletEndpoint": {"Port": 10250}}
+    given = {field: value for field, value in (status.get("nodeInfo") or {}).items() if value}
+    status["nodeInfo"] = {**(status.get("nodeInfo") or {}), **_node_info(node, version), **given}
+    if not ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port"):
+        status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
     status["conditions"] = _conditions(status.get("conditions") or [], annotated, format_time(wall), beat)
     return status
 

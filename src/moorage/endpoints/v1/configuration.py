@@ -16,7 +16,7 @@ from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.app.configuration_history import HistoryEntry, redacted_yaml
 from moorage.app.reloading import SENT, Reloader, ReloadOutcome
 from moorage.app.scheduler import Scheduler
-from moorage.config import ConfigError
+from moorage.config import ConfigError, FeatureGates
 from moorage.endpoints.answers import (
     CheckedConfiguration,
     ConfigurationAnswer,
@@ -103,7 +103,7 @@ def described(configuration: Configuration) -> ConfigurationAnswer:
     return ConfigurationAnswer(text=found.text, notes=found.notes, warnings=found.warnings, profiles=found.profiles)
 
 
-def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
+def check(text: str, known: Registry | None = None, gates: FeatureGates | None = None) -> CheckedConfiguration:
     """Check a configuration as `moorage check` does. A text that is pasted into a page imports no modules: it
     may use the plugins that are installed, and those of `known`."""
     if len(text) > MAX_CHARACTERS:
@@ -113,7 +113,7 @@ def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
             name = sorted(references)[0]
             return _wrong(f"{name}: use the plugin's name here; only `moorage check FILE` imports module:Class.")
         own = set(known or ()) - set(build_registry())
-        found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
+        found = configure(text, plugins=[known[name] for name in sorted(own)] if known else (), gates=gates)
         problems = checks.find_mistakes(found)
     except ConfigError as error:
         problems = list(error.problems)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.times import parse_time
 from moorage.app.scheduler import Scheduler
-from moorage.endpoints.answers import NodeAnswer, NodesAnswer, NodeSummary, NodeTaint, PodOnNode
+from moorage.endpoints.answers import ConditionOfNode, NodeAnswer, NodesAnswer, NodeSummary, NodeTaint, PodOnNode
 from moorage.endpoints.loop_bridge import Cached, LoopBridge
 from moorage.endpoints.queries import NodeQuery, NodesQuery, Reason
 from moorage.framework.nodes import NodeView
@@ -50,11 +53,8 @@ class NodesView:
         view, requested, entries = looked
         found = sorted((each for each in entries if each.original.key > query.after), key=lambda one: one.original.key)
         shown = found[: query.limit]
-        return NodeAnswer(
-            **_fields(view, requested),
-            pods=[_pod(entry) for entry in shown],
-            after=shown[-1].original.key if len(found) > len(shown) else None,
-        )
+        pods = [pod_on_node(each.original, each.requests, assumed=each.assumed) for each in shown]
+        return described(view, requested, pods, shown[-1].original.key if len(found) > len(shown) else None)
 
 
 def _by_name(views: list[NodeView]) -> list[NodeView]:
@@ -69,7 +69,7 @@ def _has(node: Node, text: str) -> bool:
     return text in node.name or any(text in f"{key}={value}" for key, value in node.labels.items())
 
 
-def _fields(view: NodeView, requested: dict[str, int]) -> dict[str, Any]:
+def _fields(view: NodeView, requested: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of a NodeSummary."""
     return {
         "name": view.name,
@@ -79,17 +79,38 @@ def _fields(view: NodeView, requested: dict[str, int]) -> dict[str, Any]:
         "allocatable": view.allocatable,
         "requested": {name: amount for name, amount in requested.items() if name != "pods"},
         "pod_count": requested["pods"],
+        "deleting_since": parse_time(view.node.metadata.deletion_timestamp),
     }
 
 
-def _pod(entry: PodEntry) -> PodOnNode:
-    pod = entry.original
+def described(view: NodeView, requested: Mapping[str, int], pods: Sequence[PodOnNode], after: str | None) -> NodeAnswer:
+    """Return a node with some of its pods."""
+    conditions = [
+        ConditionOfNode(
+            type=each.type,
+            status=each.status,
+            reason=each.reason,
+            message=each.message,
+            since=parse_time(each.last_transition_time),
+        )
+        for each in view.node.status.conditions
+    ]
+    created = parse_time(view.node.metadata.creation_timestamp)
+    return NodeAnswer(**_fields(view, requested), created=created, conditions=conditions, pods=pods, after=after)
+
+
+def pod_on_node(pod: Pod, requests: Mapping[str, int], *, assumed: bool = False) -> PodOnNode:
+    """Return a pod as the list of a node shows it."""
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
     return PodOnNode(
         pod=pod.key,
         uid=pod.uid,
         profile=pod.scheduler_name,
         priority=pod.priority,
-        assumed=entry.assumed,
+        assumed=assumed,
         terminating=pod.is_terminating,
-        requests={name: amount for name, amount in entry.requests.items() if amount},
+        requests={name: amount for name, amount in requests.items() if amount},
+        phase=pod.status.phase,
+        created=parse_time(pod.metadata.creation_timestamp),
+        owner=f"{owner.kind}/{owner.name}" if owner is not None else "",
     )

@@ -14,13 +14,15 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
 from moorage.app.scheduler import Scheduler
-from moorage.endpoints.answers import PLACES, PendingPod, QueueAnswer, QueueGroup, WakingEvents
+from moorage.endpoints.answers import PLACES, PendingPod, QueueAnswer, QueueGroup, WakingEvents, reason_of
 from moorage.endpoints.loop_bridge import Cached, LoopBridge
 from moorage.endpoints.queries import QueueQuery
 from moorage.queue.inflight import InFlightPod
 from moorage.queue.pending import Location
-from moorage.queue.places import GATED, INFLIGHT, UNSCHEDULABLE, Slot
+from moorage.queue.places import BACKOFF, GATED, INFLIGHT, UNSCHEDULABLE, Slot
 
 PERMIT = "permit"
 """The place of a pod in flight that waits in Permit."""
@@ -71,13 +73,16 @@ class QueueView:
         listing = await self._listing.get()
         found = list(islice(listing.matching(query), query.limit + 1))
         shown = found[: query.limit]
-        rows = await self._bridge.call(lambda: [describe(self._scheduler, uid) for _, uid in shown])
+        rows, connected = await self._bridge.call(
+            lambda: ([describe(self._scheduler, uid) for _, uid in shown], is_connected(self._scheduler))
+        )
         return QueueAnswer(
             places=listing.places,
             groups=listing.groups,
             # A pod may have moved since it was listed.
             pods=[row for row in rows if row is not None and query.place in ("", row.place)],
             after=shown[-1][0] if len(found) > len(shown) else None,
+            connected=connected,
         )
 
     def _copy(self) -> CopiedQueue:
@@ -94,7 +99,7 @@ def _listing(copied: CopiedQueue) -> QueueListing:
         if slot.place == GATED:
             reason = info.gating_plugin
         elif plugins := info.unschedulable_plugins:
-            reason = names.get(plugins) or names.setdefault(plugins, ",".join(sorted(plugins)))
+            reason = names.get(plugins) or names.setdefault(plugins, reason_of(plugins))
         entries.append((info.pod.key, slot.place, reason, info.pod.uid))
     for flight in copied.flights:
         uid = flight.info.pod.uid
@@ -108,6 +113,12 @@ def _listing(copied: CopiedQueue) -> QueueListing:
     ordered = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
     groups = [QueueGroup(place=place, reason=reason, pods=count) for (place, reason), count in ordered]
     return QueueListing(entries, places, groups)
+
+
+def is_connected(scheduler: Scheduler) -> bool:
+    """Return whether the scheduler has read the pods and still follows their changes."""
+    informer = scheduler.informers.informers[PODS]
+    return informer.synced.is_set() and not informer.is_cut_off
 
 
 def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:
@@ -124,6 +135,7 @@ def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:
         profile=info.pod.scheduler_name,
         place=place,
         why=why,
+        message=_last_message(info.pod) if place in (BACKOFF, UNSCHEDULABLE) else "",
         plugins=plugins,
         since=epoch + location.since,
         until=None if until is None else epoch + until,
@@ -134,6 +146,11 @@ def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:
         woken_hint=info.woken_hint,
         wakes=_wakes(scheduler, info.pod, plugins) if place in (UNSCHEDULABLE, GATED) else [],
     )
+
+
+def _last_message(pod: Pod) -> str:
+    """Return the message of the last failed attempt, which is in the pod's PodScheduled condition."""
+    return next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
 
 
 def _in_permit(scheduler: Scheduler, uid: str, location: Location) -> tuple[str, str, tuple[str, ...], float | None]:

@@ -10,6 +10,7 @@ from itertools import islice
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.app.scheduler import Scheduler
 from moorage.endpoints.answers import (
@@ -43,23 +44,25 @@ class RecordsView:
     async def of_pod(self, query: RecordsQuery) -> RecordsAnswer:
         """Return the place of a pod and its records, oldest first."""
         last, known = self._known.pop(query.pod, (0, []))
-        waiting, ring, first = await self._bridge.call(lambda: self._look(query.pod, last))
+        pod, waiting, ring, first = await self._bridge.call(lambda: self._look(query.pod, last))
         found = [record for record in known if record.sequence >= first] + ring.of(query.pod)
         self._remember(query.pod, ring.last_sequence, found)
         kept = [record for record in found if record.sequence < query.before]
         shown = kept[-query.limit :]
         return RecordsAnswer(
             pod=query.pod,
+            exists=pod is not None,
+            node="" if pod is None else pod.spec.node_name,
             waiting=waiting,
             records=[details(record, query.nodes) for record in shown],
             before=shown[0].sequence if len(kept) > len(shown) else None,
         )
 
-    def _look(self, key: str, last: int) -> tuple[PendingPod | None, RecordRing, int]:
+    def _look(self, key: str, last: int) -> tuple[Pod | None, PendingPod | None, RecordRing, int]:
         pod = self._scheduler.informers.informers[PODS].objects.get(key)
         waiting = queue.describe(self._scheduler, pod.uid) if pod is not None else None
         records = self._scheduler.records
-        return waiting, records.copy(last), records.first_sequence
+        return pod, waiting, records.copy(last), records.first_sequence
 
     def _remember(self, pod: str, last: int, found: list[DecisionRecord]) -> None:
         while len(self._known) >= MAX_KNOWN_PODS:

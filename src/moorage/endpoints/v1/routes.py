@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from moorage.api.plain_text import without_broken
 from moorage.endpoints import queries
 from moorage.endpoints.loop_bridge import NotNow
 from moorage.endpoints.queries import ROOT, Q, Reason, read_query
@@ -84,7 +85,20 @@ async def _take(configuration: ConfigurationView, request: Request) -> Response:
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, {**HEADERS, "content-type": "application/json"})
+    try:
+        body = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        # A text of a plugin has half a surrogate pair.
+        body = msgspec.json.encode(_sendable(msgspec.to_builtins(value, str_keys=True)))
+    return Response(body, status, {**HEADERS, "content-type": "application/json"})
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_broken(value)
+    if isinstance(value, dict):
+        return {_sendable(key): _sendable(each) for key, each in value.items()}
+    return [_sendable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def later(error: NotNow) -> Response:

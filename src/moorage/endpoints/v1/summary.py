@@ -14,7 +14,7 @@ from moorage.api.version import VERSION
 from moorage.app.scheduler import Scheduler
 from moorage.endpoints.answers import RESULTS, SummaryAnswer, SummaryStep
 from moorage.endpoints.loop_bridge import Cached, LoopBridge
-from moorage.endpoints.v1.queue import PERMIT
+from moorage.endpoints.v1.queue import PERMIT, is_connected
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.records import RecordRing
 
@@ -33,10 +33,11 @@ class SummaryView:
         self._steps = Cached(bridge, scheduler.clock.now, scheduler.records.copy, self._compute_steps)
 
     async def answer(self) -> SummaryAnswer:
-        pods, nodes = await self._bridge.call(self._count)
+        pods, nodes, connected = await self._bridge.call(self._count)
         return SummaryAnswer(
             version=VERSION,
             leads=self._leads(),
+            connected=connected,
             configuration_generation=self._generation(),
             profiles=list(self._scheduler.engine.profiles),
             nodes=nodes,
@@ -44,13 +45,14 @@ class SummaryView:
             steps=await self._steps.get(),
         )
 
-    def _count(self) -> tuple[dict[str, int], int]:
+    def _count(self) -> tuple[dict[str, int], int, bool]:
         engine = self._scheduler.engine
         places = dict(engine.queue.pending.by_place())
         places[PERMIT] = sum(1 for _ in engine.services.waiting)
         places[INFLIGHT] -= places[PERMIT]
         assumed = sum(1 for _ in engine.cache.assumed())
-        return {**places, "assumed": assumed, "bound": len(engine.cache) - assumed}, len(engine.cache.table)
+        pods = {**places, "assumed": assumed, "bound": len(engine.cache) - assumed}
+        return pods, len(engine.cache.table), is_connected(self._scheduler)
 
     def _compute_steps(self, ring: RecordRing) -> list[SummaryStep]:
         """Return the steps since the oldest kept record, at most five minutes; the last one ends now."""

@@ -4,11 +4,12 @@ topology key; this module checks each term separately."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 from msgspec.structs import replace
 
-from moorage.api.pod import Affinity, Pod, PodAffinity, PodAntiAffinity
+from moorage.api.pod import Affinity, Pod, PodAffinity, PodAntiAffinity, WeightedPodAffinityTerm
 from moorage.api.pod_affinity import compile_pod_terms
 from moorage.framework.handle import Handle
 from moorage.framework.indexes import Bins, HeldTerm, PodSelector, counting
@@ -17,6 +18,8 @@ from moorage.framework.optional import NO_LABEL, Detail, Proposal, a_few, deleti
 from moorage.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first, meets
 from moorage.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
 
+MAX_NAMED = 5
+"""Pods that a fact names."""
 ALL = "all pods"
 """An empty selector, in words."""
 
@@ -37,11 +40,44 @@ def proposals(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: No
     if state.terms and not has_company(state, node):
         yield _dropped("pod_affinity", "pod affinity")
     elif meets(state.away, node):
-        yield _dropped("pod_anti_affinity", "pod anti-affinity")
+        text = "prefer the pod anti-affinity instead of requiring it"
+        yield Proposal(text, text, 4, _preferring)
     in_the_way = {name for detail in explain_node(state, held, pod, node) for name in detail.pods}
     others = [other for other in node.pods if other.key in in_the_way]
     if len(in_the_way) == 1 and others:
         yield deletion(others[0], node)
+
+
+def facts(state: AffinityState, pod: Pod) -> Iterator[str]:
+    """Say that no pod matches the affinity of the pod, and where pods are that its anti-affinity keeps away from."""
+    if state.terms and not any(counts.any for counts in state.near.values()) and not may_be_first(state):
+        selected = wanted_by_all(state.terms)
+        where = f" in namespace {pod.namespace}" if selected.namespaces == frozenset((pod.namespace,)) else ""
+        yield f"No running pod matches {_text(selected, pod)}{where}, which the pod affinity requires."
+    count = counting(state.handle.pod_counters, len(state.anti_terms))
+    for term in state.anti_terms:
+        rows = np.flatnonzero(count(wanted(term)).per_row > 0)
+        matching = (other for other in _pods(state.handle, rows) if term.matches(other))
+        found = ", ".join(f"{other.key} on {other.spec.node_name}" for other in islice(matching, MAX_NAMED))
+        if found:
+            yield f"The pod anti-affinity keeps the pod away from {_text(wanted(term), pod)}: {found}."
+
+
+def _preferring(pod: Pod) -> Pod:
+    """Return the pod with its required anti-affinity terms preferred, with the largest weight."""
+    affinity = pod.spec.affinity or Affinity()
+    group = affinity.pod_anti_affinity
+    if group is None:
+        return pod
+    required = group.required_during_scheduling_ignored_during_execution
+    soft = tuple(WeightedPodAffinityTerm(weight=100, pod_affinity_term=term) for term in required)
+    preferred = (*group.preferred_during_scheduling_ignored_during_execution, *soft)
+    free = replace(
+        group,
+        required_during_scheduling_ignored_during_execution=(),
+        preferred_during_scheduling_ignored_during_execution=preferred,
+    )
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_anti_affinity=free)))
 
 
 def _dropped(field: str, what: str) -> Proposal:

@@ -20,7 +20,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.indexes import DomainCounts, HeldTerm, counting
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from moorage.framework.status import Code, Status
-from moorage.plugins.inter_pod_affinity.terms import RowSums, matches_all, wanted, wanted_by_all
+from moorage.plugins.inter_pod_affinity.terms import RowSums, TermIndex, matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -33,7 +33,17 @@ Tables = dict[str, DomainCounts]
 class AffinityState:
     """The result of PreFilter, used by Filter, AddPod and RemovePod."""
 
-    __slots__ = ("anti_terms", "away", "handle", "hostile", "namespace_labels", "near", "self_match", "terms")
+    __slots__ = (
+        "anti_index",
+        "anti_terms",
+        "away",
+        "handle",
+        "hostile",
+        "namespace_labels",
+        "near",
+        "self_match",
+        "terms",
+    )
 
     def __init__(
         self,
@@ -45,6 +55,7 @@ class AffinityState:
     ) -> None:
         self.terms = terms
         self.anti_terms = anti_terms
+        self.anti_index = TermIndex(anti_terms)
         self.namespace_labels = namespace_labels
         """Of the incoming pod's namespace."""
         self.handle = handle
@@ -67,6 +78,7 @@ class AffinityState:
 
     def clone(self) -> AffinityState:
         other = AffinityState(self.terms, self.anti_terms, self.namespace_labels, self.handle, self.self_match)
+        other.anti_index = self.anti_index
         other.near, other.away, other.hostile = map(_cloned, (self.near, self.away, self.hostile))
         return other
 
@@ -91,9 +103,8 @@ class AffinityState:
         if matches_all(self.terms, other):
             for counts in self.near.values():
                 counts.add(counts.topology.domain(node.labels), number)
-        for term in self.anti_terms:
-            if term.matches(other):
-                self._add(self.away, term.topology_key, node, number)
+        for term in self.anti_index.matching(other):
+            self._add(self.away, term.topology_key, node, number)
         for term in compile_pod_terms(other).anti_affinity:
             if term.matches(pod, self.namespace_labels):
                 self._add(self.hostile, term.topology_key, node, number)
@@ -102,7 +113,7 @@ class AffinityState:
         """Return whether `other` counts in any table."""
         return (
             matches_all(self.terms, other)
-            or any(term.matches(other) for term in self.anti_terms)
+            or next(self.anti_index.matching(other), None) is not None
             or any(t.matches(pod, self.namespace_labels) for t in compile_pod_terms(other).anti_affinity)
         )
 
@@ -163,25 +174,28 @@ def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
 def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
     """Return the nodes that lack a matching pod in one of the domains; None for none."""
     first = may_be_first(state)
-    masks = []
+    lonely: BoolArray | None = None
     for counts in state.near.values():
         alone = np.zeros(counts.topology.size, dtype=np.bool_) if first else counts.now() <= 0
         if counts.topology.unlabelled or alone.any():
-            masks.append(counts.topology.gather(alone, True, nodes))
-    return _any_of(masks)
+            lonely = _either(lonely, counts.topology.gather(alone, True, nodes))
+            if lonely.all():
+                break  # a pod may name thousands of keys that no node has
+    return lonely
 
 
 def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
     """Return the nodes with a count above zero in one of the tables; None for none."""
-    masks = [counts.occupied(nodes) for counts in tables.values()]
-    return _any_of([mask for mask in masks if mask is not None])
-
-
-def _any_of(masks: list[BoolArray]) -> BoolArray | None:
-    if len(masks) < 2:
-        return masks[0] if masks else None
-    found: BoolArray = np.logical_or.reduce(masks)
+    found: BoolArray | None = None
+    for counts in tables.values():
+        mask = counts.occupied(nodes)
+        if mask is not None:
+            found = _either(found, mask)
     return found
+
+
+def _either(found: BoolArray | None, mask: BoolArray) -> BoolArray:
+    return mask if found is None else found | mask
 
 
 def _cloned(tables: Tables) -> Tables:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import AffinityTerm, PodTerms, compile_pod_terms
+from moorage.api.versions import Behaviour
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
 from moorage.plugins.inter_pod_affinity.terms import matches_all
 
@@ -15,12 +17,14 @@ POD_EVENT = ClusterEvent(POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL | Act
 NODE_EVENT = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
 
 
-def registrations() -> Sequence[Registration]:
-    return [Registration(POD_EVENT, after_pod_change), Registration(NODE_EVENT, after_node_change)]
+def registrations(behaviour: Behaviour) -> Sequence[Registration]:
+    after_change = partial(after_pod_change, one_is_enough=behaviour.one_anti_affinity_term_wakes)
+    return [Registration(POD_EVENT, after_change), Registration(NODE_EVENT, after_node_change)]
 
 
-def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Queue if a pod now matches the affinity of `pod`, or no longer conflicts with its anti-affinity."""
+def after_pod_change(pod: Pod, old: Any, new: Any, *, one_is_enough: bool = True) -> QueueingHint:
+    """Queue if a pod now matches the affinity of `pod`, or no longer conflicts with its anti-affinity: with one of the
+    terms, or with all of them as up to 1.36."""
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if before is not None and after is not None and after.uid == pod.uid:
@@ -31,10 +35,18 @@ def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
     if before is None:
         return _hint(after is not None and matches_all(terms.affinity, after))
     if after is None:
-        return _hint(matches_all(terms.anti_affinity, before) or matches_all(checked_terms(before).anti_affinity, pod))
+        hostile = matches_any if one_is_enough else matches_all
+        return _hint(hostile(terms.anti_affinity, before) or hostile(checked_terms(before).anti_affinity, pod))
     met = not matches_all(terms.affinity, before) and matches_all(terms.affinity, after)
-    freed = matches_all(terms.anti_affinity, before) and not matches_all(terms.anti_affinity, after)
+    if one_is_enough:
+        freed = any(term.matches(before) and not term.matches(after) for term in terms.anti_affinity)
+    else:
+        freed = matches_all(terms.anti_affinity, before) and not matches_all(terms.anti_affinity, after)
     return _hint(met or freed)
+
+
+def matches_any(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    return any(term.matches(pod) for term in terms)
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
-from moorage.api.meta import Int32
+from moorage.api.meta import Int32, labels_key
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms, terms_key
 from moorage.api.problems import Problem, child, invalid
@@ -141,13 +141,17 @@ class InterPodAffinity(
             held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
             yield from explaining.proposals(prepared, held, pod, node)
 
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        prepared: filtering.AffinityState | None = state.read(FILTER, None)
+        if prepared is not None:
+            yield from explaining.facts(prepared, pod)
+
     def events_to_register(self) -> Sequence[Registration]:
-        return hints.registrations()
+        return hints.registrations(self.handle.behaviour)
 
     def sign(self, pod: Pod) -> Hashable:
         """Return the labels and the namespace, which terms of other pods select by, and the pod's own terms."""
-        labels = tuple(sorted(pod.labels.items()))
-        return (pod.namespace, labels, terms_key(pod))
+        return (pod.namespace, labels_key(pod.labels), terms_key(pod))
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         """Depend on nothing if the pod has no terms and no term selects it, until other terms appear."""

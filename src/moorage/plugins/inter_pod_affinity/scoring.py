@@ -38,8 +38,10 @@ def tables(
 
 
 def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
-    parts = [topology.gather(table.astype(np.int64), 0, nodes) for topology, table in state]
-    return sum(parts[1:], start=parts[0])
+    total: IntArray = np.zeros(len(nodes), dtype=np.int64)
+    for topology, table in state:
+        total += topology.gather(table.astype(np.int64), 0, nodes)
+    return total
 
 
 def normalize(scores: IntArray, counted: BoolArray | None = None) -> IntArray:

@@ -1,8 +1,8 @@
 """The terms of an incoming pod, with namespaces resolved to names.
 
-As upstream, a namespace selector is resolved to the names of the namespaces that it matches now. It also stays on the
-term, where it is matched against an empty set of labels: a selector that consists of NotIn and DoesNotExist only
-matches pods of every namespace.
+As upstream, a namespace selector is resolved to the names of the namespaces that it matches now. Up to 1.36 it also
+stayed on the term, where it was matched against an empty set of labels: a selector that consists of NotIn and
+DoesNotExist only matched pods of every namespace (`Behaviour.namespace_selector_leaks`).
 
 A pod may have hundreds of terms, and thousands may select it. Most terms are about pods on a few nodes: `RowSums` adds
 these up row by row, and makes one array per topology key instead of one per term."""
@@ -17,15 +17,16 @@ import numpy as np
 from moorage.api.core import Namespace
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import AffinityTerm
+from moorage.api.recent import Recent
 from moorage.api.resources import NAMESPACES
-from moorage.api.selectors import NOTHING, Requirement, Selector, make_selector
+from moorage.api.selectors import IN, NOTHING, Requirement, Selector, make_selector, size_of
 from moorage.framework.access import Version
 from moorage.framework.handle import Handle
 from moorage.framework.indexes import DomainCounts, HeldTerm, PodCounter, PodSelector, Topology
 from moorage.framework.nodes import FloatArray
 
-_REMEMBERED = 1024
-"""Namespace selectors whose namespaces are remembered."""
+_REMEMBERED = 65536
+"""Namespaces of selectors that are remembered, with the requirements and values of the selectors."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -33,9 +34,10 @@ class Namespaces:
     """The labels of namespaces, and the namespaces that a selector matches."""
 
     def __init__(self, handle: Handle) -> None:
+        self._leaks = handle.behaviour.namespace_selector_leaks
         self._lister = handle.lister(NAMESPACES)
         self._index = handle.object_index("labels", NAMESPACES, label_keys)
-        self._resolved: dict[Selector, tuple[int, frozenset[str]]] = {}
+        self._resolved: Recent[Selector, tuple[int, frozenset[str]]] = Recent(_REMEMBERED)
         """Selector → version of the namespaces, and what it meant then."""
 
     @property
@@ -49,13 +51,12 @@ class Namespaces:
 
     def matching(self, selector: Selector) -> frozenset[str]:
         """Return the names of the namespaces that the selector matches."""
-        version, found = self._resolved.get(selector, (-1, frozenset()))
-        if version != self.version.value:
+        known = self._resolved.get(selector)
+        if known is None or known[0] != self.version.value:
             found = frozenset(ns.name for ns in self._lister.list() if selector.matches(ns.labels))
-            if len(self._resolved) >= _REMEMBERED:
-                self._resolved.clear()
-            self._resolved[selector] = (self.version.value, found)
-        return found
+            weight = 1 + len(found) + size_of(selector.requirements)
+            known = self._resolved.put(selector, (self.version.value, found), weight)
+        return known[1]
 
     def resolve(self, term: AffinityTerm) -> AffinityTerm:
         """Return the term with the names of the namespaces that its namespace selector matches."""
@@ -63,7 +64,7 @@ class Namespaces:
         if selector.nothing or selector.empty:
             return term
         names = term.namespaces | self.matching(selector)
-        return AffinityTerm(term.topology_key, names, term.selector, selector)
+        return AffinityTerm(term.topology_key, names, term.selector, selector if self._leaks else NOTHING)
 
 
 def label_keys(namespace: Namespace) -> Iterator[object]:
@@ -92,6 +93,34 @@ def wanted_by_all(terms: Iterable[AffinityTerm]) -> PodSelector:
 def matches_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
     """Return whether one pod matches all resolved terms of an incoming pod; an empty list matches no pod."""
     return bool(terms) and all(term.matches(pod) for term in terms)
+
+
+class TermIndex:
+    """Finds the terms that may match a pod by a label that they require. A pod may have thousands of terms, and
+    preemption asks about every pod that could go."""
+
+    __slots__ = ("_by_label", "_rest", "_terms")
+
+    def __init__(self, terms: Sequence[AffinityTerm]) -> None:
+        self._terms = terms
+        self._by_label: dict[tuple[str, str], list[AffinityTerm]] | None = None
+        self._rest: list[AffinityTerm] = []
+
+    def matching(self, pod: Pod) -> Iterator[AffinityTerm]:
+        """Return the resolved terms that match the pod."""
+        if self._by_label is None:
+            self._by_label = self._built()
+        listed = (self._by_label.get(label, ()) for label in pod.labels.items())
+        return (term for terms in (self._rest, *listed) for term in terms if term.matches(pod))
+
+    def _built(self) -> dict[tuple[str, str], list[AffinityTerm]]:
+        found: dict[tuple[str, str], list[AffinityTerm]] = {}
+        for term in self._terms:
+            equal = (r for r in term.selector.requirements if r.operator == IN and len(r.values) == 1)
+            asked = next(equal, None)
+            place = self._rest if asked is None else found.setdefault((asked.key, asked.values[0]), [])
+            place.append(term)
+        return found
 
 
 _HANDFUL = 8

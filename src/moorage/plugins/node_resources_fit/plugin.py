@@ -8,14 +8,17 @@ verdict; the vector form reads columns, the scalar form only the node's view. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import unit_of
 from moorage.api.requests import CPU, MEMORY, PODS, is_extended_resource, node_allocatable, pod_requests
 from moorage.api.resources import Unstructured
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
@@ -32,7 +35,7 @@ from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, Reusa
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs
-from moorage.plugins.node_resources_fit.remedies import proposals
+from moorage.plugins.node_resources_fit.remedies import facts, proposals
 from moorage.plugins.node_resources_fit.scoring import Asks, Scorer
 from moorage.plugins.pod_demand import PodDemand, PodDemands, is_counted
 
@@ -134,14 +137,20 @@ class NodeResourcesFit(
                 yield Detail(name, asked=ask, there=free, missing=ask - free, unit=unit_of(name))
 
     def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
-        return proposals(dict(state.read(FILTERED)), node)
+        return proposals(dict(state.read(FILTERED)), pod, node, self._largest)
+
+    def _largest(self, resource: str) -> int:
+        return int(self.handle.nodes.allocatable(resource).max(initial=0))
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        return facts(state.read(FILTERED), pod, nodes)
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         classes = ClusterEvent(DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
         return [
-            Registration(pods, pod_gone_or_smaller),
+            Registration(pods, partial(pod_gone_or_smaller, behaviour=self.handle.behaviour)),
             Registration(node, node_has_capacity),
             Registration(classes, device_class_serves),
         ]
@@ -158,6 +167,8 @@ INSUFFICIENT = "Insufficient %s"
 
 Requests = tuple[tuple[str, int], ...]
 """Resource and amount, above zero each."""
+_FEW = 16
+"""Nothing is kept for pods that ask for more resources: one pod may name thousands that no other pod names."""
 
 
 class Ignored:
@@ -190,14 +201,17 @@ def refusal(requests: Requests, allocatable: Mapping[str, int], requested: Mappi
             return None
     lacking = [(name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)]
     hopeless = any(ask > allocatable.get(name, 0) for name, ask in lacking)
-    return _status(hopeless, full, tuple(name for name, _ in lacking))
+    names = tuple([name for name, _ in lacking])
+    return _remembered_status(hopeless, full, names) if len(names) <= _FEW else _status(hopeless, full, names)
 
 
-@lru_cache(maxsize=1024)
 def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
     reasons = [TOO_MANY_PODS] if full else []
     reasons += [INSUFFICIENT % name for name in lacking]
     return Status.unschedulable(*reasons, resolvable=not hopeless)
+
+
+_remembered_status = lru_cache(maxsize=1024)(_status)
 
 
 def headroom(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
@@ -212,11 +226,20 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     if not len(nodes.rows):
         return None
     names = tuple([name for name, _ in requests])
-    free_columns = nodes.kept(("NodeResourcesFit.free", names), lambda some: FreeColumns(some, names))
+    if len(names) <= _FEW:
+        free_columns = nodes.kept(("NodeResourcesFit.free", names), lambda some: FreeColumns(some, names))
+    else:
+        free_columns = FreeColumns(nodes, names)
     full: BoolArray = free_columns.pods < 1
     # argmax of a mask stops at its first True: the cheapest way to learn that there is none.
     answer = nodes.refuse(full, TOO_MANY_PODS) if full[full.argmax()] else None
+    nowhere: BoolArray | None = None
     for (name, ask), free, least in zip(requests, free_columns.free, free_columns.least, strict=True):
+        if least == NOWHERE:  # the pod fits on no node; all such resources share a mask, as one pod may name thousands
+            nowhere = np.ones(len(nodes), dtype=np.bool_) if nowhere is None else nowhere
+            answer = nodes.refusals() if answer is None else answer
+            answer.add(nowhere, INSUFFICIENT % name, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            continue
         lacking: BoolArray = free < ask
         if lacking[lacking.argmax()]:
             answer = nodes.refusals() if answer is None else answer
@@ -227,6 +250,11 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     return answer
 
 
+NOWHERE = -1
+"""Stands for the smallest allocatable amount of a resource that no node offers."""
+_USUAL = frozenset((CPU, MEMORY))
+
+
 class FreeColumns:
     """The free amounts of some resources, computed once until a node changes."""
 
@@ -234,9 +262,14 @@ class FreeColumns:
 
     def __init__(self, nodes: Nodes, names: Sequence[str]) -> None:
         self.pods = nodes.free(PODS)
-        self.free = [nodes.free(name) for name in names]
-        self.least = [int(nodes.allocatable(name).min()) for name in names]
+        self.free: list[IntArray] = []
+        self.least: list[int] = []
         """The smallest allocatable amount of any node: free space can help pods that request no more."""
+        for name in names:
+            offered = nodes.allocatable(name)
+            nowhere = name not in _USUAL and not offered.any()
+            self.free.append(offered if nowhere else nodes.free(name))
+            self.least.append(NOWHERE if nowhere else int(offered.min()))
 
 
 def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:
@@ -256,18 +289,18 @@ def _hint(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
-def pod_gone_or_smaller(pod: Pod, old: Any, new: Any) -> QueueingHint:
+def pod_gone_or_smaller(pod: Pod, old: Any, new: Any, *, behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> QueueingHint:
     """Queue if an assigned or nominated pod was deleted, or a pod was scaled down."""
     if isinstance(old, Pod) and new is None:
         return _hint(bool(old.spec.node_name or old.nominated_node_name))
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return _hint(new.uid == pod.uid or (new.is_assigned and _freed(pod, old, new)))
+        return _hint(new.uid == pod.uid or (new.is_assigned and _freed(pod, old, new, behaviour)))
     return QueueingHint.QUEUE
 
 
-def _freed(pod: Pod, old: Pod, new: Pod) -> bool:
+def _freed(pod: Pod, old: Pod, new: Pod, behaviour: Behaviour) -> bool:
     """Return whether a resource that the pod requests is used less now."""
-    before, after = pod_requests(old), pod_requests(new)
+    before, after = pod_requests(old, behaviour=behaviour), pod_requests(new, behaviour=behaviour)
     wanted = (name for name, amount in pod_requests(pod).items() if amount and is_counted(name))
     return any(before.get(name, 0) > after.get(name, 0) for name in wanted)
 

@@ -254,10 +254,10 @@ class OneSupply(NamedTuple):
 class Supply:
     """The columns that a score is computed from, kept until a node changes, and work arrays."""
 
-    __slots__ = ("_generation", "of", "weights", "work")
+    __slots__ = ("_version", "of", "weights", "work")
 
     def __init__(self, nodes: Nodes, shares: tuple[tuple[str, int], ...]) -> None:
-        self._generation = nodes.columns.generation
+        self._version = nodes.columns.version
         self.of = [_supply(nodes, name) for name, _ in shares]
         weights: FloatArray = np.zeros(len(nodes))
         for name, weight in shares:
@@ -269,11 +269,11 @@ class Supply:
 
     def catch_up(self, nodes: Nodes) -> None:
         """Update `spare` after pods were added or removed; the other columns update themselves."""
-        generation = nodes.columns.generation
-        if generation == self._generation:
+        version = nodes.columns.version
+        if version == self._version:
             return
-        changed = nodes.columns.changed_since(self._generation)
-        self._generation = generation
+        changed = nodes.columns.changed_since(self._version)
+        self._version = version
         for taken, capacity, _, _, spare in self.of:
             if len(changed) > _FEW:
                 np.subtract(capacity, taken, out=spare)

@@ -14,13 +14,22 @@ import msgspec
 import numpy as np
 
 from moorage.api.errors import SelectorError
-from moorage.api.meta import qualified_name_faults
+from moorage.api.meta import labels_key, qualified_name_faults
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.node_selectors import NodeTerm, RequiredNodeAffinity
 from moorage.api.pod import Pod, TopologySpreadConstraint, controller_of
 from moorage.api.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
+from moorage.api.recent import Recent
 from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
-from moorage.api.selectors import IN, Requirement, Selector, compile_label_selector, selector_from_labels
+from moorage.api.selectors import (
+    EVERYTHING,
+    IN,
+    Requirement,
+    Selector,
+    compile_label_selector,
+    selector_from_labels,
+    size_of,
+)
 from moorage.api.taints import find_untolerated
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.framework.access import Version
@@ -54,11 +63,26 @@ class Constraint:
     honors_taints: bool
     """Only nodes whose taints the pod tolerates are counted."""
 
-    def admits(self, pod: Pod, required: RequiredNodeAffinity, node: NodeView) -> bool:
-        """Return whether pods on this node count for `pod`."""
-        if self.honors_affinity and not required.matches(node.labels, node.name):
+
+class Admission:
+    """Whether pods on one node count for `pod`, asked once for all of its constraints."""
+
+    def __init__(self, pod: Pod, required: RequiredNodeAffinity, node: NodeView) -> None:
+        self._pod, self._required, self._node = pod, required, node
+        self._known: dict[tuple[bool, bool], bool] = {}
+
+    def counts_for(self, constraint: Constraint) -> bool:
+        """Return whether pods on the node count for this constraint."""
+        policies = (constraint.honors_affinity, constraint.honors_taints)
+        if policies not in self._known:
+            self._known[policies] = self._admits(*policies)
+        return self._known[policies]
+
+    def _admits(self, affinity: bool, taints: bool) -> bool:
+        node = self._node
+        if affinity and not self._required.matches(node.labels, node.name):
             return False
-        return not (self.honors_taints and find_untolerated(node.taints, pod.spec.tolerations))
+        return not (taints and find_untolerated(node.taints, self._pod.spec.tolerations))
 
 
 def compile_constraints(
@@ -171,7 +195,8 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: str) -> Ite
         yield forbidden(child(path, "labelSelector"), detail)
 
 
-_REMEMBERED = 4096
+_REMEMBERED = 16384
+"""Selectors with their requirements and values that are kept."""
 Owner = ReplicationController | ReplicaSet | StatefulSet
 
 
@@ -184,23 +209,26 @@ class DefaultSelectors:
             (resource.api_version, resource.kind): handle.object_index("spread", resource, owner_keys)
             for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS)
         }
-        self._known: dict[Hashable, tuple[tuple[int, ...], Selector]] = {}
+        self._known: Recent[Hashable, tuple[tuple[int, ...], Selector]] = Recent(_REMEMBERED)
         """What a pod's answer depends on of the pod → versions of the rest, and the answer."""
+        self._latest: tuple[Pod | None, tuple[int, ...], Selector] = (None, (), EVERYTHING)
+        """The answer about the latest pod, which is asked for several times."""
 
     def of(self, pod: Pod) -> Selector:
         """Return the selector; empty if nothing selects the pod. It is cached for similar pods."""
         owner, meta = controller_of(pod), pod.metadata
         owners = None if owner is None else self._owners.get((owner.api_version, owner.kind))
-        key = (meta.namespace, tuple(meta.labels.items()), owner and (owner.api_version, owner.kind, owner.name))
         versions = (self._services.version.value, owners.version.value if owners is not None else 0)
+        latest, as_of, selector = self._latest
+        if latest is pod and as_of == versions:
+            return selector
+        key = (meta.namespace, labels_key(meta.labels), owner and (owner.api_version, owner.kind, owner.name))
         known = self._known.get(key)
-        if known is not None and known[0] == versions:
-            return known[1]
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        selector = self._find(pod)
-        self._known[key] = (versions, selector)
-        return selector
+        if known is None or known[0] != versions:
+            selector = self._find(pod)
+            known = self._known.put(key, (versions, selector), 1 + size_of(selector.requirements))
+        self._latest = (pod, *known)
+        return known[1]
 
     def _find(self, pod: Pod) -> Selector:
         labels: dict[str, str] = {}

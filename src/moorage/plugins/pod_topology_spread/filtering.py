@@ -19,7 +19,7 @@ from moorage.framework.indexes import DomainCounts
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
 from moorage.framework.optional import NO_LABEL, Detail, Proposal
 from moorage.framework.status import Code, Status
-from moorage.plugins.pod_topology_spread.constraints import SCHEDULE_ANYWAY, Constraint
+from moorage.plugins.pod_topology_spread.constraints import SCHEDULE_ANYWAY, Admission, Constraint
 from moorage.plugins.pod_topology_spread.counted import Counted
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -28,6 +28,8 @@ REASON_NO_LABEL = REASON + " (missing required label)"
 _VIOLATED, _NO_LABEL = 1, 2
 _NO_DOMAIN = 2**31 - 1
 """The minimum over no domains at all, as upstream."""
+ALONE = (0, 0, 0)
+"""The key of the counts of a pod with one constraint."""
 _LOWEST = 32
 """Domains with the fewest pods that are remembered, to find the minimum of a dry run."""
 
@@ -77,12 +79,19 @@ class Spread:
         self.self_match = self_match
 
     @classmethod
-    def of(cls, counted: Counted, pod: Pod) -> Spread:
-        pods = counted.pods()
-        matches = counted.constraint.selector.matches(pod.labels)
-        return cls(
-            counted.constraint, DomainCounts(counted.topology, pods), Floor(pods, counted.domains()), int(matches)
-        )
+    def of_all(cls, counted: Sequence[Counted], pod: Pod) -> list[Spread]:
+        """Return the spreads of all constraints. Those with equal counts share them."""
+        known: dict[tuple[int, int, int], tuple[FloatArray, Floor]] = {}
+        spreads: list[Spread] = []
+        for found in counted:
+            key = found.counts_as if len(counted) > 1 else ALONE
+            if key not in known:
+                pods = found.pods()
+                known[key] = pods, Floor(pods, found.domains())
+            pods, floor = known[key]
+            matches = found.constraint.selector.matches(pod.labels)
+            spreads.append(cls(found.constraint, DomainCounts(found.topology, pods), floor, int(matches)))
+        return spreads
 
     def clone(self) -> Spread:
         return Spread(self.constraint, self.counts.clone(), self.floor, self.self_match)
@@ -114,9 +123,10 @@ class SpreadState:
         domains = [spread.counts.topology.domain(node.labels) for spread in self.spreads]
         if min(domains) < 0:
             return
+        admits = Admission(pod, self.required, node)
         for spread, domain in zip(self.spreads, domains, strict=True):
             constraint = spread.constraint
-            if constraint.selector.matches(other.labels) and constraint.admits(pod, self.required, node):
+            if constraint.selector.matches(other.labels) and admits.counts_for(constraint):
                 spread.counts.add(domain, number)
 
 
@@ -191,6 +201,8 @@ def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
         mine = topology.gather(violated.view(np.int8), _NO_LABEL, nodes)
         # The first constraint that a node fails decides, also about the reason.
         verdicts = mine if verdicts is None else np.where(verdicts == 0, mine, verdicts)
+        if verdicts.all():
+            break
     if verdicts is None:
         return None
     refusals = nodes.refusals()

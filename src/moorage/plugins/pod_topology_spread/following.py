@@ -66,6 +66,8 @@ class IncrementalSpread:
         self._groups: IntArray = bins * self._stride
         if host is not NOTHING:
             self._groups += numbers
+        self._raw: dict[int, int] = {}
+        """Group → raw score, as they were counted last."""
         self._scores: IntArray = np.zeros(size * self._stride, dtype=np.int64)
         present = np.bincount(self._groups[feasible])
         self._present: dict[int, int] = {group: int(present[group]) for group in np.flatnonzero(present).tolist()}
@@ -78,6 +80,10 @@ class IncrementalSpread:
         self._scores.take(self._groups, out=out, mode="clip")
         np.add(out, base, out=out)
         return True
+
+    def raw_scores(self, rows: IntArray) -> list[int]:
+        raw = self._raw
+        return [raw[group] for group in self._groups[rows].tolist()]
 
     def _catch_up(self) -> bool:
         """Move the rows whose pods have changed to their new groups."""
@@ -117,7 +123,7 @@ class IncrementalSpread:
     def _score_groups(self, weight: int) -> None:
         """Score the groups with feasible rows, with the arithmetic of `grouped` in the same order."""
         host, zone, stride = self._host, self._zone, self._stride
-        raw: dict[int, int] = {}
+        raw = self._raw = {}
         for group in self._present:
             index, number = divmod(group, stride)
             own = number * host.weight + host.base

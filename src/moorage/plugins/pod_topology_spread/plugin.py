@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
 from moorage.api.errors import SelectorError
-from moorage.api.meta import key_of
+from moorage.api.meta import key_of, labels_key
 from moorage.api.node_selectors import required_node_affinity
 from moorage.api.pod import Pod, TopologySpreadConstraint, controller_of
+from moorage.api.recent import Recent
 from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
+from moorage.api.selectors import size_of
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
@@ -33,8 +35,8 @@ from moorage.plugins.pod_topology_spread.constraints import (
 from moorage.plugins.pod_topology_spread.counted import count
 from moorage.plugins.pod_topology_spread.hints import Hints
 
-_REMEMBERED = 4096
-"""Compiled constraints that are kept."""
+_REMEMBERED = 16384
+"""Constraints with their requirements and values that are kept."""
 
 FILTER = "PodTopologySpread.filter"
 SCORE = "PodTopologySpread.score"
@@ -62,7 +64,7 @@ class PodTopologySpread(
         """Action → default constraints, without the selector that each pod gets its own of."""
         self._selectors = DefaultSelectors(handle)
         self._counters = handle.pod_counters  # made now, while there are no pods yet
-        self._compiled: dict[Hashable, tuple[Constraint, ...]] = {}
+        self._compiled: Recent[Hashable, tuple[Constraint, ...]] = Recent(_REMEMBERED)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         try:
@@ -74,8 +76,7 @@ class PodTopologySpread(
             return SKIP
         required = required_node_affinity(pod)
         counted = count(constraints, pod, required, self.handle, require_all=True)
-        spreads = [filtering.Spread.of(found, pod) for found in counted]
-        state.write(FILTER, filtering.SpreadState(spreads, required))
+        state.write(FILTER, filtering.SpreadState(filtering.Spread.of_all(counted, pod), required))
         return None
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
@@ -144,7 +145,7 @@ class PodTopologySpread(
 
     def sign(self, pod: Pod) -> Hashable:
         """Return the constraints, the labels that they count, and everything that decides which nodes count."""
-        labels = tuple(sorted(pod.labels.items()))
+        labels = labels_key(pod.labels)
         own = pod.spec.topology_spread_constraints
         if own:
             return (pod.namespace, labels, key_of(own, _about_nodes(pod)))
@@ -177,16 +178,15 @@ class PodTopologySpread(
         self, own: Sequence[TopologySpreadConstraint], pod: Pod, action: str
     ) -> tuple[Constraint, ...]:
         reads_labels = any(constraint.match_label_keys for constraint in own)
-        labels = tuple(sorted(pod.labels.items())) if reads_labels else ()
+        labels = labels_key(pod.labels) if reads_labels else b""
         return self._remembered((key_of(own), labels, action), lambda: compile_constraints(own, pod.labels, action))
 
     def _remembered(self, key: Hashable, compute: Callable[[], tuple[Constraint, ...]]) -> tuple[Constraint, ...]:
         """Return the cached constraints; pods of one template have equal constraints."""
         found = self._compiled.get(key)
         if found is None:
-            if len(self._compiled) >= _REMEMBERED:
-                self._compiled.clear()
-            found = self._compiled[key] = compute()
+            found = compute()
+            self._compiled.put(key, found, sum(1 + size_of(each.selector.requirements) for each in found))
         return found
 
 

@@ -18,7 +18,7 @@ from moorage.api.node import HOSTNAME
 from moorage.framework.indexes import Topology
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.plugins.pod_topology_spread.counted import Counted
+from moorage.plugins.pod_topology_spread.counted import Counted, labelled
 
 _MAX_ZONES = 64
 """With more zones than this, arrays are faster."""
@@ -160,11 +160,8 @@ class ScoreState:
         self.require_all = require_all
         """Nodes without one of the keys are ignored; else only that key's part is."""
         kept = self.labelled(feasible)
-        self.weights = [math.log(domains(found, feasible, kept, require_all) + 2) for found in counted]
-        self.tables = [
-            None if found.constraint.topology_key == HOSTNAME else pods_per_domain(found, require_all)
-            for found in counted
-        ]
+        self.weights = _weights(counted, feasible, kept, require_all)
+        self.tables = _tables(counted, require_all)
         """Matching pods per domain, for all keys but the hostname."""
         self.grouped: Grouped | None = None
         """The scores by groups of nodes, where that is possible."""
@@ -173,11 +170,35 @@ class ScoreState:
         """Return the nodes that are not ignored; None for all."""
         if not self.require_all:
             return None
-        partial = [found.topology for found in self.counted if found.topology.unlabelled]
-        if not partial:
-            return None
-        kept: BoolArray = np.logical_and.reduce([topology.bins_of(nodes) > 0 for topology in partial])
-        return kept
+        partial = (found.topology for found in self.counted if found.topology.unlabelled)
+        return labelled(partial, lambda topology: topology.bins_of(nodes))
+
+
+def _weights(counted: Sequence[Counted], feasible: Nodes, kept: BoolArray | None, require_all: bool) -> list[float]:
+    """Return the weight of each constraint. Keys that no node has share one array of bins, and have one weight."""
+    known: dict[tuple[int, bool], float] = {}
+    weights: list[float] = []
+    for found in counted:
+        key = (id(found.topology.bins), found.topology.key == HOSTNAME)
+        if key not in known:
+            known[key] = math.log(domains(found, feasible, kept, require_all) + 2)
+        weights.append(known[key])
+    return weights
+
+
+def _tables(counted: Sequence[Counted], require_all: bool) -> list[FloatArray | None]:
+    """Return the matching pods per domain; None for the hostname. Constraints with equal counts share a table."""
+    known: dict[tuple[int, int, int], FloatArray] = {}
+    tables: list[FloatArray | None] = []
+    for found in counted:
+        key = found.counts_as
+        if found.constraint.topology_key == HOSTNAME:
+            tables.append(None)
+            continue
+        if key not in known:
+            known[key] = pods_per_domain(found, require_all)
+        tables.append(known[key])
+    return tables
 
 
 def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all: bool) -> int:
@@ -217,8 +238,10 @@ def score_into(state: ScoreState, nodes: Nodes, out: IntArray) -> None:
     if state.grouped is not None:
         state.grouped.score_into(out)
         return
-    parts = zip(state.counted, state.weights, state.tables, strict=True)
-    total: FloatArray = sum(_part(found, weight, table, nodes) for found, weight, table in parts)  # type: ignore[assignment]
+    total: FloatArray = np.zeros(len(nodes))
+    for found, weight, table in zip(state.counted, state.weights, state.tables, strict=True):
+        if found.topology.size:  # otherwise no node has the key
+            total += _part(found, weight, table, nodes)
     out[:] = rounded(total)
 
 

@@ -49,8 +49,10 @@ class Findings:
         self.failing: list[tuple[PersistentVolumeClaim, str, BoolArray]] = []
         """Claim, reason, and the nodes that are refused because of them."""
         self._errors: list[tuple[BoolArray, str]] = []
-        self._picks: list[tuple[PersistentVolumeClaim, Sequence[PersistentVolume], matching.PickArray]] = []
-        self._made: list[tuple[PersistentVolumeClaim, BoolArray]] = []
+        self.picks: list[tuple[PersistentVolumeClaim, Sequence[PersistentVolume], matching.PickArray]] = []
+        """Claim, the volumes of its class, and the index of the chosen one per node."""
+        self.to_provision: list[tuple[PersistentVolumeClaim, BoolArray]] = []
+        """Claim, and the nodes on which it must be provisioned."""
 
     def refuse(self, mask: BoolArray, reason: str, claim: PersistentVolumeClaim) -> None:
         self._refused[reason] |= mask
@@ -63,14 +65,22 @@ class Findings:
     def picked(
         self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], picks: matching.PickArray
     ) -> None:
-        self._picks.append((claim, volumes, picks))
+        self.picks.append((claim, volumes, picks))
 
     def made(self, claim: PersistentVolumeClaim, mask: BoolArray) -> None:
-        self._made.append((claim, mask))
+        self.to_provision.append((claim, mask))
 
     def picks_from(self, volumes: Sequence[PersistentVolume]) -> list[matching.PickArray]:
         """Return the volumes of the same list that earlier claims were given."""
-        return [picks for _, source, picks in self._picks if source is volumes]
+        return [picks for _, source, picks in self.picks if source is volumes]
+
+    @property
+    def refused(self) -> BoolArray:
+        """The nodes that are refused, or that fail the attempt."""
+        found = np.zeros(len(self.nodes), dtype=np.bool_)
+        for mask in (*self._refused.values(), *(mask for mask, _ in self._errors)):
+            found |= mask
+        return found
 
     def refusals(self) -> Refusals:
         refusals = self.nodes.refusals()
@@ -89,9 +99,9 @@ class Findings:
     def plan(self, index: int) -> VolumePlan:
         """Return the plan for a node that was not rejected."""
         static = tuple(
-            (claim, volumes[picks[index]]) for claim, volumes, picks in self._picks if picks[index] != matching.NONE
+            (claim, volumes[picks[index]]) for claim, volumes, picks in self.picks if picks[index] != matching.NONE
         )
-        return VolumePlan(static, tuple(claim for claim, mask in self._made if mask[index]))
+        return VolumePlan(static, tuple(claim for claim, mask in self.to_provision if mask[index]))
 
 
 class Finder:

@@ -8,7 +8,9 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Self
 
 import msgspec
+import numpy as np
 
+from moorage.api import quantity
 from moorage.api.errors import ApiError, TransportError
 from moorage.api.meta import Int64
 from moorage.api.pod import Pod
@@ -23,20 +25,21 @@ from moorage.api.resources import (
     PODS,
     STORAGE_CLASSES,
 )
-from moorage.api.storage import CSIStorageCapacity, PersistentVolumeClaim
+from moorage.api.storage import PersistentVolumeClaim
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
 from moorage.framework.handle import Handle
-from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.hot import WholeTableScorePlugin
+from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin
-from moorage.framework.points import PreBindPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
+from moorage.framework.points import PreBindPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin
 from moorage.framework.status import PreBindPreFlight, Status
 from moorage.plugins.volume_binding import hints, reach, scoring
 from moorage.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from moorage.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
-from moorage.plugins.volume_binding.explaining import Explainer
+from moorage.plugins.volume_binding.explaining import ClaimFacts, Explainer
 from moorage.plugins.volume_binding.finding import Finder
 from moorage.plugins.volumes import SKIP, claim_names, class_of_claim, is_fully_bound, missing_claims, signature
 
@@ -71,7 +74,7 @@ class VolumeBinding(
     PreFilterPlugin,
     VectorFilterPlugin,
     PreScorePlugin,
-    ScorePlugin,
+    WholeTableScorePlugin,
     ReservePlugin,
     PreBindPlugin,
     ReusablePlugin,
@@ -125,23 +128,32 @@ class VolumeBinding(
         return self._finder.find(state.read(CLAIMS), nodes).refusals()
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        return None if self._shape and has_claims(pod) else SKIP
+        """Skip only without a shape. A pod without claims scores 0 on every node, as upstream."""
+        return None if self._shape else SKIP
 
-    def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        out: IntArray = np.zeros(1, dtype=np.int64)
+        answer = self.score_into(state, pod, node.alone(), out)
+        return int(out[0]) if answer is None else answer
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         """Score by the chosen existing volumes if there are any, otherwise by the capacity left for provisioning."""
-        nodes = node.alone()
-        plan = self._finder.find(state.read(CLAIMS), nodes).plan(0)
-        if plan.static:
-            return scoring.score_classes(self._shape, scoring.static_amounts(plan))
-        found = [(claim, self._capacity(claim, nodes)) for claim in plan.dynamic]
-        known = [(claim, capacity) for claim, capacity in found if capacity is not None]
-        return scoring.score_classes(self._shape, scoring.dynamic_amounts(known))
+        if not has_claims(pod) or not self._shape:
+            return 0
+        claims = self._known(state, pod)
+        if not claims.delayed:
+            return 0
+        found = self._finder.find(claims, nodes)
+        out[:] = scoring.score_nodes(self._shape, found, lambda claim: self._published(claim, nodes))
+        return None
 
-    def _capacity(self, claim: PersistentVolumeClaim, nodes: Nodes) -> CSIStorageCapacity | None:
-        """Return the first capacity of the node that is large enough for the claim."""
+    def _published(self, claim: PersistentVolumeClaim, nodes: Nodes) -> Iterator[tuple[BoolArray, int]]:
+        """Return the nodes and bytes of each published capacity that is large enough for the claim. A capacity without
+        bytes counts as used up; kube-scheduler crashes on it."""
         storage_class = self._classes.get(class_of_claim(claim))
         found = self._finder.capacities(claim, storage_class) if storage_class is not None else None
-        return next((each for each in found or () if reach.has_capacity(nodes, each)[0]), None)
+        for each in found or ():
+            yield reach.has_capacity(nodes, each), quantity.value(each.capacity or 0)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Reserve the volumes of the claims on the chosen node; do nothing if all claims are bound."""
@@ -194,6 +206,9 @@ class VolumeBinding(
         yield from missing_claims(pod, self._claims)
         for claim in self._sorted(pod).immediate:
             yield Detail(f"claim {claim.key} of class {class_of_claim(claim)}", there="not bound")
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        return ClaimFacts(self.handle).of(pod, nodes)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()

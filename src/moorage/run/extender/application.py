@@ -83,11 +83,13 @@ def extender_app(
         code, headers = 500, None
         if isinstance(error, HTTPException):
             code, headers = error.status_code, error.headers
-        text = f"{request.method} {request.url.path} is not served; {known} are"
+        text = f"{request.method} {request.scope['path']} is not served; {known} are"
         return _response(code, wire.problem(text), dict(headers or {}))
 
     found = [Route(f"/{verb}", served.endpoint(verb), methods=["POST"]) for verb in verbs.served]
-    return Starlette(routes=[*found, *routes], exception_handlers={404: wrong, 405: wrong})
+    app = Starlette(routes=[*found, *routes], exception_handlers={404: wrong, 405: wrong})
+    app.router.redirect_slashes = False  # a redirect would name the Host of the request
+    return app
 
 
 class _Verbs:

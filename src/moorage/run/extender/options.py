@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +27,7 @@ class ExtenderOptions:
     cert_file: str = ""
     key_file: str = ""
     client_ca_file: str = ""
-    """PEM file; only clients with a certificate of these authorities may call the verbs."""
+    """PEM file; only clients with a certificate of these authorities may call the verbs. Needed beyond loopback."""
 
     @property
     def is_loopback(self) -> bool:
@@ -43,7 +42,7 @@ class ExtenderOptions:
         host = f"[{self.bind_address}]" if ":" in self.bind_address else self.bind_address
         return f"{'https' if self.has_tls else 'http'}://{host}:{self.port}"
 
-    def check(self, verbs: Collection[str]) -> None:
+    def check(self) -> None:
         """Raise a MoorageError that names the wrong option and what to do."""
         try:
             ipaddress.ip_address(self.bind_address)
@@ -55,10 +54,10 @@ class ExtenderOptions:
             raise MoorageError(f"--port: {self.port} is not a port; expected a number from 0 to 65535")
         if bool(self.cert_file) != bool(self.key_file):
             raise MoorageError("--tls-cert-file and --tls-private-key-file belong together: set both or none")
-        if "bind" in verbs and not self.is_loopback and not self.client_ca_file:
+        if not self.is_loopback and not self.client_ca_file:
             raise MoorageError(
-                f"--bind-address: any client that reaches {self.bind_address} could bind pods by the verb "
-                "bind; set --client-ca-file, or listen on 127.0.0.1"
+                f"--bind-address: any client that reaches {self.bind_address} could call the verbs; "
+                "set --client-ca-file, or listen on 127.0.0.1"
             )
 
 

@@ -17,13 +17,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from moorage.app import gc_tuning
+from moorage.app.reloading import ConfigurationSource
 from moorage.app.scheduler import Scheduler
 from moorage.client import connection
 from moorage.client.connection import connect, default_user_agent
 from moorage.client.http_client import HttpClient
 from moorage.endpoints.health import PING, Check, Health, exposition, health_routes
 from moorage.run import metrics as process_metrics
-from moorage.run.endpoints import REFRESH_SECONDS
+from moorage.run.endpoints import REFRESH_SECONDS, tasks_check
 from moorage.run.extender.application import ServerMetrics, extender_app
 from moorage.run.extender.options import ExtenderOptions
 from moorage.run.extender.selecting import ServedProfile
@@ -45,16 +46,19 @@ NOT_SYNCED = "the caches of the extender have not synced yet; try again"
 class ExtenderProcess:
     """One run. `run` returns the exit code."""
 
-    def __init__(self, served: ServedProfile, options: ExtenderOptions) -> None:
+    def __init__(
+        self, served: ServedProfile, options: ExtenderOptions, source: ConfigurationSource | None = None
+    ) -> None:
         self._served = served
         self._options = options
+        self._source = source
         self._requests = ServerMetrics()
         self._synced = False
 
     async def run(self) -> int:
-        self._options.check(self._served.verbs)
+        self._options.check()
         self._host = SchedulerHost()
-        self._host.take_signals()
+        self._host.take_signals(self._hung_up)
         self._host.watch()
         try:
             return await self._run()
@@ -88,9 +92,11 @@ class ExtenderProcess:
 
     async def _serve(self, listener: Listener, certificate: ServingCertificate | None, client: HttpClient) -> int:
         host = self._host
-        scheduler = host.make_scheduler(client, self._served.configuration, flush_after=None)
+        scheduler = host.make_scheduler(client, self._served.configuration, self._source, flush_after=None)
+        if host.reloader is not None:
+            host.reloader.sends_events = False  # it has no lease, and may not have the right
         verbs = ExtenderVerbs(scheduler.engine, self._served.verbs)
-        host.run(self._follow(verbs), "follow")
+        host.run(self._follow(verbs), "follow", returns=True)
         if certificate is not None:
             host.run(_refresh(certificate), "certificate")
         try:
@@ -112,13 +118,18 @@ class ExtenderProcess:
         self._synced = True
         _log.info(0, "Caches are synced")
         self._host.run_comparer(lambda: not len(scheduler.engine.inbox))
+        self._host.run_reloader()
+
+    def _hung_up(self) -> None:
+        if self._host.reloader is None or not self._synced:
+            _log.warning("SIGHUP is ignored: there is no configuration to reload yet")
+        else:
+            self._host.reloader.request()
 
     def _certificate(self) -> ServingCertificate | None:
         options = self._options
         if not options.has_tls:
             return None
-        if not options.client_ca_file and not options.is_loopback:
-            _log.warning("Any client that reaches the port may call the verbs; --client-ca-file restricts that")
         return ServingCertificate(
             cert_file=options.cert_file,
             key_file=options.key_file,
@@ -139,6 +150,9 @@ class ExtenderProcess:
                     known.malformed,
                     known.cache_size,
                     known.corrections,
+                    known.rewinds,
+                    known.config_reloads,
+                    known.config_generation,
                 ]
             )
         )
@@ -150,7 +164,8 @@ class ExtenderProcess:
             return exposition(generate_latest(registry))
 
         synced = Check("informer-sync", self._not_ready)
-        health = Health({"healthz": (PING,), "livez": (PING,), "readyz": (PING, synced)})
+        alive = (PING, tasks_check(lambda: self._host.failure))
+        health = Health({"healthz": alive, "livez": alive, "readyz": (*alive, synced)})
         return extender_app(
             verbs,
             not_ready=self._not_ready,
@@ -172,8 +187,10 @@ async def _refresh(certificate: ServingCertificate) -> None:
 def run(
     served: ServedProfile,
     options: ExtenderOptions,
+    source: ConfigurationSource | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> int:
-    """Serve until a signal ends it. Returns the exit code of the process."""
+    """Serve until a signal ends it, with the configuration of `source` as it changes. Returns the exit code of the
+    process."""
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(ExtenderProcess(served, options).run())
+        return runner.run(ExtenderProcess(served, options, source).run())

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration
+from moorage.app.reloading import ConfigurationSource
 from moorage.config.resolving import PluginRef, ResolvedProfile
 from moorage.plugins.registry import DEFAULT
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
 
 VERBS: Mapping[str, tuple[str, ...]] = {
     "filter": ("preFilter", "filter"),
@@ -68,6 +73,34 @@ def select(configuration: Configuration, profile: str = "", *, with_defaults: bo
             for name, at in never.items()
         ),
     )
+
+
+def reload_source(
+    served: ServedProfile,
+    load: Callable[[], Configuration],
+    files: Iterable[Path],
+    *,
+    plugins: bool,
+    with_defaults: bool = False,
+) -> ConfigurationSource:
+    """Return where the configuration of an extender is reloaded from. `load` reads it; `served` is what is served now.
+    With `plugins`, a change of plugin code reloads it too."""
+
+    def reload() -> Configuration:
+        new = select(load(), with_defaults=with_defaults)
+        if new.verbs != served.verbs:
+            raise MoorageError(
+                f"the profile now serves {', '.join(new.verbs)} instead of {', '.join(served.verbs)}; restart the "
+                "extender, and add the block of --print-config to the configuration of kube-scheduler"
+            )
+        for warning in new.warnings:
+            _log.warning(warning)
+        if new.weight != served.weight:
+            text = "The Score plugins have another weight; set it as the extender's in kube-scheduler's configuration"
+            _log.warning(text, weight=new.weight, before=served.weight)
+        return new.configuration
+
+    return ConfigurationSource(reload, tuple(files), plugins)
 
 
 def _never_called(points: Mapping[str, tuple[PluginRef, ...]]) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from moorage.api.errors import OutcomeUnknown
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, Resource
 from moorage.extender.server_wire import Filtered
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import BoolArray
@@ -25,6 +25,7 @@ from moorage.runtime.attempt import Attempt
 from moorage.runtime.binding import run_bind
 from moorage.runtime.dry_run import Session
 from moorage.runtime.pre_filtering import PreFiltered
+from moorage.runtime.profile import Profile
 from moorage.scheduler.assembly import needed_resources
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.extending import MAX_EXTENDER_SCORE
@@ -51,9 +52,10 @@ class ExtenderVerbs:
         self.served = tuple(verbs)
         """The verbs to offer."""
         self._engine = engine
-        (self._profile,) = engine.profiles.values()
-        self._kinds = needed_resources(map(type, self._profile.plugins.values()))
         self._begun: _Begun | None = None
+        self._known: Profile | None = None
+        self._kinds: Sequence[Resource] = ()
+        """The kinds that the plugins of the profile `_known` read."""
         # Pods that kube-scheduler binds are no other scheduler's here, so nothing is to be reported of them.
         serves = engine.profiles.__contains__
         engine.handlers = Handlers(
@@ -64,9 +66,15 @@ class ExtenderVerbs:
     def clock(self) -> Clock:
         return self._engine.clock
 
+    @property
+    def _profile(self) -> Profile:
+        """The only profile; a reload replaces it."""
+        (profile,) = self._engine.profiles.values()
+        return profile
+
     def start_plugins(self) -> None:
         """Start the background work of the plugins."""
-        self._engine.generation.start(self.clock, self._engine.metrics)
+        self._engine.run_plugins()
 
     # The verbs.
 
@@ -142,17 +150,21 @@ class ExtenderVerbs:
     def _begin_or_go_on(self, pod: Pod) -> _Begun:
         """The attempt of the last filter, if it was for this pod and nothing has changed; else a new one."""
         self._engine.drain()
-        begun = self._begun
-        if begun is not None and begun.attempt.pod is pod and begun.version == self._version():
-            return begun
-        return self._begin(pod)
+        begun, profile = self._begun, self._profile
+        if begun is None or begun.attempt.pod is not pod or begun.attempt.profile is not profile:
+            return self._begin(pod)
+        return begun if begun.version == self._version(profile) else self._begin(pod)
 
     def _begin(self, pod: Pod) -> _Begun:
-        attempt, pre = questions.begin(self._profile, pod, self._engine.services.nodes())
-        return _Begun(attempt, pre, self._version())
+        profile = self._profile
+        attempt, pre = questions.begin(profile, pod, self._engine.services.nodes())
+        return _Begun(attempt, pre, self._version(profile))
 
-    def _version(self) -> tuple[int, ...]:
+    def _version(self, profile: Profile) -> tuple[int, ...]:
         """Grows with every change of what plugins see of the cluster."""
+        if profile is not self._known:
+            self._known = profile
+            self._kinds = needed_resources(map(type, profile.plugins.values()))
         return tuple(self._engine.stores[kind].version for kind in self._kinds)
 
     @staticmethod

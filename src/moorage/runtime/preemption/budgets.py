@@ -1,5 +1,6 @@
-"""PodDisruptionBudgets: which potential victims would violate one. Follows filterPodsWithPDBViolation in
-pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go."""
+"""PodDisruptionBudgets: which potential victims would violate one. Follows FilterVictimsWithPDBViolation in
+pkg/scheduler/framework/preemption/util.go. Up to 1.36 every budget that applies to a victim was charged; now the first
+one without a disruption left ends the check (`Behaviour.overdrawn_budget_ends_check`)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import numpy as np
 from moorage.api.errors import SelectorError
 from moorage.api.pod import Pod
 from moorage.api.selectors import IN, NOTHING, Selector, compile_label_selector
+from moorage.api.versions import DEFAULT_BEHAVIOUR, Behaviour
 from moorage.api.workloads import PodDisruptionBudget
 from moorage.framework.nodes import BoolArray
 from moorage.state.ranking import LowerPods, PodRanking, VictimColumns
@@ -25,7 +27,8 @@ class ClusterBudgets:
     """The budgets of the cluster at one moment. Which budgets apply to a pod is cached with the ranking of
     its node until either changes."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], behaviour: Behaviour = DEFAULT_BEHAVIOUR) -> None:
+        self._stops = behaviour.overdrawn_budget_ends_check
         self.all: tuple[PodDisruptionBudget, ...] = tuple(budgets)
         self._allowed = [budget.status.disruptions_allowed for budget in self.all]
         self._filed: dict[Label, list[tuple[int, Selector]]] = {}
@@ -44,15 +47,19 @@ class ClusterBudgets:
         later._allowed = [*self._allowed]
         violating = []
         for pod, charged in charges:
+            overdrawn = False
             for index in charged:
                 later._allowed[index] -= 1
-            if any(later._allowed[index] < 0 for index in charged):
+                overdrawn |= later._allowed[index] < 0
+                if overdrawn and self._stops:
+                    break
+            if overdrawn:
                 violating.append(pod)
         return later, violating
 
     def violating(self, victims: VictimColumns) -> BoolArray | None:
         """Return which victims would violate a budget, each node by itself; None if none would. Victims use
-        up disruptions in their order, one of every budget that applies to them."""
+        up disruptions in their order."""
         if not self._filed:
             return None
         hit = [
@@ -74,7 +81,7 @@ class ClusterBudgets:
         allowed: dict[int, int] = {}
         found: dict[int, None] = {}
         for index, budget in charges:
-            if index >= pods.start:
+            if index >= pods.start and not (self._stops and index - pods.start in found):
                 allowed[budget] = remaining = allowed.get(budget, self._allowed[budget]) - 1
                 if remaining < 0:
                     found[index - pods.start] = None
@@ -89,19 +96,19 @@ class ClusterBudgets:
         return charges
 
     def _charged(self, pod: Pod) -> Iterable[int]:
-        """Return the budgets that the pod's disruption uses up. A pod without labels has none, whatever the
-        selectors say. A budget that lists the pod as disrupted has counted it already."""
+        """Return the budgets that the pod's disruption uses up, in the order of the list. A pod without labels has
+        none, whatever the selectors say. A budget that lists the pod as disrupted has counted it already."""
         if not pod.labels:
             return ()
         namespace, labels = pod.namespace, pod.labels
         filed = self._filed.get((namespace, "", ""), ())
         for key, value in labels.items():
             filed = (*filed, *self._filed.get((namespace, key, value), ()))
-        return [
+        return sorted(
             index
             for index, selector in filed
             if selector.matches(labels) and pod.name not in self.all[index].status.disrupted_pods
-        ]
+        )
 
 
 def _labels(namespace: str, selector: Selector) -> list[Label]:

@@ -37,13 +37,13 @@ class PreemptionEvaluator:
         self._dry_run = dry_run
         self._policy = policy
         self._evictor = Evictor(plugin, handle)
-        self._budgets = ClusterBudgets(())
+        self._budgets = ClusterBudgets((), handle.behaviour)
         self.is_running = self._evictor.is_running
 
     async def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Answer:
         """See `framework.preemption.Preemption`."""
         result, status = await self.preempt(state, pod, statuses)
-        if status.is_success or not status.message:
+        if not status.message:
             return result, status
         return result, Status(status.code, (f"preemption: {status.message}",), cause=status.cause)
 
@@ -92,7 +92,7 @@ class PreemptionEvaluator:
         listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
         known = self._budgets.all
         if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):
-            self._budgets = ClusterBudgets(listed)
+            self._budgets = ClusterBudgets(listed, self._handle.behaviour)
         return self._budgets
 
     def evict(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
@@ -113,7 +113,13 @@ class PreemptionEvaluator:
         best = self._policy.choose(pod, candidates)
         _log.info(2, "The target node for the preemption is determined", node=best.node_name, pod=pod.key)
         self.evict(pod, best)
-        return PostFilterResult(best.node_name, tuple(best.victims), candidates), Status.success()
+        return PostFilterResult(best.node_name, tuple(best.victims), candidates), self._success(best)
+
+    def _success(self, best: Candidate) -> Status:
+        if not self._handle.behaviour.reports_preemption:
+            return Status.success()
+        text = f"found a potential placement for pod on node {best.node_name}, preempting {len(best.victims)} victims"
+        return Status(Code.SUCCESS, (text,))
 
 
 def _joined(errors: list[str]) -> str:

@@ -30,6 +30,8 @@ _log = logs.get(__name__)
 RETRIES = 4
 FIRST_DELAY = 0.01
 """Seconds before the first retry; five times as long before each further one."""
+MAX_LOOKS = 100
+"""How often a victim that was stopped in memory is looked for on its node."""
 
 
 Victim = tuple[str, Pod]
@@ -39,11 +41,13 @@ Victim = tuple[str, Pod]
 class _Run:
     """One running preemption."""
 
-    __slots__ = ("last", "passed")
+    __slots__ = ("last", "last_in_memory", "passed")
 
     def __init__(self) -> None:
         self.last: Pod | None = None
         """The last victim, once all others have been dealt with."""
+        self.last_in_memory = False
+        """Whether the last victim was stopped before it was bound, so that no deletion will wake the preemptor."""
         self.passed = False
         """Whether the preemptor has been let through before the end."""
 
@@ -91,6 +95,8 @@ class Evictor:
         try:
             await self._take_nominations(outranked)
             succeeded = await self._preempt_all(run, pod, victims)
+            if run.last_in_memory and self._handle.behaviour.victims_in_memory_activate:
+                await self._wait_until_gone(victims[-1])
         finally:
             if self._runs.get(pod.uid) is run:
                 del self._runs[pod.uid]
@@ -101,6 +107,14 @@ class Evictor:
             if metrics is not None:
                 metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
             _log.info(2, "Preemption finished", preemptor=pod.key, node=victims[0][0], succeeded=succeeded)
+
+    async def _wait_until_gone(self, victim: Victim) -> None:
+        """Wait until a victim that was stopped in memory has given its node back, so that the preemptor can be tried
+        again at once; it would evict the victim a second time before."""
+        for _ in range(MAX_LOOKS):
+            if not self._remains(victim):
+                return
+            await self._handle.clock.sleep(FIRST_DELAY)
 
     def _remains(self, victim: Victim) -> bool:
         node = self._handle.node(victim[0])
@@ -130,13 +144,16 @@ class Evictor:
         if not all(done):
             return False
         run.last = last[1]
-        return await self._preempt(pod, *last)
+        return await self._preempt(pod, *last, run)
 
-    async def _preempt(self, pod: Pod, node_name: str, victim: Pod) -> bool:
-        """Stop the victim if it is not bound yet, otherwise delete it. Return False if that failed."""
+    async def _preempt(self, pod: Pod, node_name: str, victim: Pod, run: _Run | None = None) -> bool:
+        """Stop the victim if it is not bound yet, otherwise delete it. Return False if that failed. `run` is given for
+        the last victim."""
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         if self._stop_in_memory(victim):
             self._record_event(pod, victim, f"{note} (in kube-scheduler memory).")
+            if run is not None:
+                run.last_in_memory = True
             return True
         try:
             if await self._writer.delete(victim, pod.scheduler_name):

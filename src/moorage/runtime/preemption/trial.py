@@ -268,7 +268,7 @@ class Headroom:
                 remaining[nodes.rows] = column
                 known = self._remaining.get(resource)
                 self._remaining[resource] = remaining if known is None else np.minimum(known, remaining)
-        except Exception as error:
+        except BaseException as error:
             failed(plugin, "Headroom", pod, error)  # logged; its filter can still be asked
             return False
         return answer is not None

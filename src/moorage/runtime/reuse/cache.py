@@ -1,14 +1,16 @@
 """ReuseCache: which baseline an attempt gets, what is kept of it afterwards, and for how long.
 
-signature seen before and kept TemplateBaseline, with its changed rows judged again only what the pod demands of nodes
-NodeSetBaseline, made when it is first asked for neither, or the attempt is special NothingKnown"""
+signature seen before and kept          TemplateBaseline, with its changed rows judged again
+only what the pod demands of nodes      NodeSetBaseline, made when it is first asked for
+neither, or the attempt is special      NothingKnown
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
 
+from moorage.api.failures import is_interruption
+from moorage.api.recent import Recent
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.status import Code, Status
 from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
@@ -36,57 +38,6 @@ _ENOUGH_SEEN = 8
 """After this many pods a baseline is built even if few seem to be pending: that number is an estimate."""
 
 
-class Sized(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
-B = TypeVar("B", bound=Sized)
-
-
-class Kept(Generic[B]):
-    """Baselines by key, bounded in bytes; the least recently used are evicted first."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._kept: OrderedDict[Key, tuple[B, int]] = OrderedDict()
-        """Key → baseline and the bytes that it is charged with."""
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, key: Key) -> B | None:
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        self._kept.move_to_end(key)
-        return found[0]
-
-    def put(self, key: Key, baseline: B) -> list[B]:
-        """Store a baseline and return the evicted ones."""
-        self.drop(key)
-        size = baseline.nbytes
-        self._kept[key] = baseline, size
-        self._bytes += size
-        gone: list[B] = []
-        while self._bytes > self._most_bytes and len(self._kept) > 1:
-            oldest = self.drop(next(iter(self._kept)))
-            gone += [oldest] if oldest is not None else []
-        return gone
-
-    def clear(self) -> None:
-        self._kept.clear()
-        self._bytes = 0
-
-    def drop(self, key: Key) -> B | None:
-        gone = self._kept.pop(key, None)
-        if gone is None:
-            return None
-        self._bytes -= gone[1]
-        return gone[0]
-
-
 class ReusePolicy:
     """Counts pods with one signature that no baseline served, and decides when to build a baseline.
 
@@ -96,7 +47,7 @@ class ReusePolicy:
     the next one is built four times later each time. A baseline that is lost because the nodes changed is not counted.
     """
 
-    __slots__ = ("_generation", "_seen", "_unused", "_wait", "_waiting")
+    __slots__ = ("_seen", "_unused", "_version", "_wait", "_waiting")
 
     def __init__(self) -> None:
         self._seen = -1
@@ -104,17 +55,17 @@ class ReusePolicy:
         self._unused = False
         """Whether one was built that no pod has started from."""
         self._wait = 1
-        self._generation = 0
+        self._version = 0
         """Of the node table, when the last pod came."""
         self._waiting = 0
         """Pods that waited behind that one."""
 
-    def is_due(self, waiting: int, generation: int, most_changes: int) -> bool:
+    def is_due(self, waiting: int, version: int, most_changes: int) -> bool:
         """Count one pod, with this many similar pods pending behind it, and return whether to build a baseline for it.
         After more changes than `most_changes` it would be lost before the next pod comes."""
-        comes_late = generation - self._generation > most_changes
+        comes_late = version - self._version > most_changes
         came_together = waiting or self._waiting
-        self._generation, self._waiting = generation, waiting
+        self._version, self._waiting = version, waiting
         self._seen += 1
         if self._unused:
             self._unused, self._wait = False, min(4 * self._wait, _MAX_WAIT)
@@ -159,14 +110,14 @@ class ReuseCache(NoReuse):
         seen: int = _SEEN,
     ) -> None:
         self._version_of = version_of
-        self.templates: Kept[TemplateBaseline] = Kept(template_bytes)
-        self.node_sets: Kept[NodeSetBaseline] = Kept(node_set_bytes)
+        self.templates: Recent[Key, TemplateBaseline] = Recent(template_bytes, self._leave_turns)
+        self.node_sets: Recent[Key, NodeSetBaseline] = Recent(node_set_bytes)
+        """Baselines, weighed by their bytes."""
         self._nothing: dict[Profile, NothingKnown] = {}
         self._latest: Key | None = None
         """The signature of the latest baseline that was found; the next pod often has the same."""
         self._latest_found: TemplateBaseline | None = None
-        self._policies: OrderedDict[Key, ReusePolicy] = OrderedDict()
-        self._most_seen = seen
+        self._policies: Recent[Key, ReusePolicy] = Recent(seen)
         self._turns = Turns()
 
     def find(self, attempt: Attempt) -> Baseline:
@@ -181,7 +132,7 @@ class ReuseCache(NoReuse):
         is_latest = signature is self._latest
         found = self._latest_found if is_latest else self.templates.get(signature)
         if found is not None:
-            behind = attempt.nodes.columns.generation - found.generation
+            behind = attempt.nodes.columns.version - found.version
             if refresh(found, attempt.pod, attempt.every, self._turns):
                 if behind > FEW_CHANGES and not found.takes_turns:
                     self._turns.join(found, attempt.pod)
@@ -206,17 +157,16 @@ class ReuseCache(NoReuse):
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
-        generation = attempt.nodes.columns.generation
-        most_changes = MAX_CHANGES_BY_TURNS if self._turns.may_begin(generation) else MAX_CHANGES
-        if not self._policy_of(signature).is_due(signature.waiting, generation, most_changes):
+        version = attempt.nodes.columns.version
+        most_changes = MAX_CHANGES_BY_TURNS if self._turns.may_begin(version) else MAX_CHANGES
+        if not self._policy_of(signature).is_due(signature.waiting, version, most_changes):
             return
         before = attempt.state
         found = template.build(attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of)
         if found is None:
             return
         self._drop(signature)
-        for gone in self.templates.put(signature, found):
-            self._turns.leave(gone)
+        self.templates.put(signature, found, found.nbytes)
         self._turns.join(found, attempt.pod)
         attempt.baseline = found
         found.begin(attempt)
@@ -239,6 +189,7 @@ class ReuseCache(NoReuse):
         return found
 
     def _node_set(self, key: Key, attempt: Attempt) -> NodeSetBaseline | None:
+        """Return the baseline of a node set; it is kept when it is asked for again."""
         found = self.node_sets.get(key)
         if found is not None:
             if found.holds:
@@ -246,24 +197,28 @@ class ReuseCache(NoReuse):
             self.node_sets.drop(key)
         try:
             found = node_set.build(attempt.profile, attempt.pod, attempt.every, self._version_of)
-        except Exception:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             return None  # starting from nothing meets that failure too, and names plugin and node
-        if found is not None:
-            self.node_sets.put(key, found)
+        if found is not None and key.was_asked:
+            self.node_sets.put(key, found, found.nbytes)
+        key.was_asked = True
         return found
 
     def _policy_of(self, signature: Key) -> ReusePolicy:
         found = self._policies.get(signature)
-        if found is None:
-            found = self._policies[signature] = ReusePolicy()
-            if len(self._policies) > self._most_seen:
-                self._policies.popitem(last=False)
-        return found
+        return self._policies.put(signature, ReusePolicy()) if found is None else found
+
+    def _leave_turns(self, gone: TemplateBaseline) -> None:
+        self._turns.leave(gone)
+        if gone is self._latest_found:
+            self._latest = self._latest_found = None
 
     def _drop(self, signature: Key) -> None:
         gone = self.templates.drop(signature)
         if gone is not None:
-            self._turns.leave(gone)
+            self._leave_turns(gone)
         if signature is self._latest:
             self._latest = self._latest_found = None
 

@@ -6,6 +6,7 @@ nor NormalizeScore: the sum of the kept and the incremental scores decides."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection
 
 import numpy as np
@@ -16,28 +17,57 @@ from moorage.framework.hot import IncrementalScore, IncrementalScorePlugin
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray
 from moorage.runtime.attempt import RemainingPlugins
 from moorage.runtime.calling import failed
+from moorage.runtime.score_board import Ranker, ScoreStep
+from moorage.runtime.top_scores import TOP_NODES, AddedScore
 
 
 class IncrementalScores:
     """The incremental scores of one baseline, with the weights of their plugins."""
 
-    __slots__ = ("_scores", "_totals")
+    __slots__ = ("_chosen", "_ranker", "_scores", "added")
 
-    def __init__(self, scores: list[tuple[IncrementalScore, int]], rows: int) -> None:
-        self._scores = scores
-        self._totals: IntArray = np.empty(rows, dtype=np.int64)
+    def __init__(self, scores: list[tuple[IncrementalScore, ScoreStep]], rows: int) -> None:
+        self._scores: list[tuple[IncrementalScore, int, IntArray]] = [
+            (score, step.weight, np.empty(rows, dtype=np.int64)) for score, step in scores
+        ]
+        """With the weights, and the totals after each of them."""
+        self.added = tuple(AddedScore(step.name, step.weight, knows_raw(score, step)) for score, step in scores)
+        """What records have to know of them."""
+        self._chosen = 0
+        """The row that `best` returned last."""
+        self._ranker = Ranker()
 
     def best(self, base: IntArray, every: EveryRow) -> int | None:
         """Return the row of the highest total, the first in snapshot order among equals, on top of the totals in
         `base`; None if one of the plugins cannot tell."""
-        totals = self._totals
-        for score, weight in self._scores:
+        for score, weight, totals in self._scores:
             if not score.add_to(base, weight, totals):
                 return None
             base = totals
         if every.in_order:
-            return int(totals.argmax())
-        return int(every.listed.rows[totals.take(every.listed.rows).argmax()])
+            row = self._chosen = int(base.argmax())
+        else:
+            row = self._chosen = int(every.listed.rows[base.take(every.listed.rows).argmax()])
+        return row
+
+    def top(self, every: EveryRow) -> tuple[IntArray, list[IntArray | array[int]]]:
+        """Return the ten best rows that `best` saw last, in order, and their scores as `top_scores.KeptTop` needs them:
+        for each plugin the totals after it and the raw scores, if they are known."""
+        rows = self._ranker.rank_from(self._chosen, self._scores[-1][2], every, TOP_NODES)
+        lines: list[IntArray | array[int]] = []
+        for (score, _, totals), added in zip(self._scores, self.added, strict=True):
+            lines.append(totals[rows])
+            if added.has_raw:
+                raw = array("q", score.raw_scores(rows))  # type: ignore[attr-defined]
+                if len(raw) != len(rows):
+                    raise ValueError(f"{added.plugin}: {len(raw)} raw scores for {len(rows)} rows")
+                lines.append(raw)
+        return rows, lines
+
+
+def knows_raw(score: IncrementalScore, step: ScoreStep) -> bool:
+    """Return whether the raw scores can be asked for and differ from the normalized ones."""
+    return not step.is_summed and hasattr(score, "raw_scores")
 
 
 def may_be_incremental(remaining: RemainingPlugins) -> bool:
@@ -57,17 +87,17 @@ def incremental_scores(
     scored: Collection[str] = {step.name for step in steps}
     if not steps or any(plugin.name not in scored for plugin in remaining.pre_scores):
         return None  # a plugin that answered Skip may score the next pod
-    found: list[tuple[IncrementalScore, int]] = []
+    found: list[tuple[IncrementalScore, ScoreStep]] = []
     for step in steps:
         plugin = step.plugin
         if not isinstance(plugin, IncrementalScorePlugin):
             return None
         try:
             score = plugin.incremental_score(state, pod, every.nodes, feasible)
-        except Exception as error:
+        except BaseException as error:
             failed(plugin, "IncrementalScore", pod, error)  # logged; its scores can still be asked for
             return None
         if score is None:
             return None
-        found.append((score, step.weight))
+        found.append((score, step))
     return IncrementalScores(found, len(feasible))

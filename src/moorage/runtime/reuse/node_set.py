@@ -36,7 +36,7 @@ class NodeSetBaseline(Baseline):
     """The results shared by pods with one key. Only the diagnosis in it changes."""
 
     every: EveryRow
-    node_generation: int
+    node_version: int
     fingerprint: Fingerprint
     state: CycleState
     statuses: NodeStatuses
@@ -56,9 +56,7 @@ class NodeSetBaseline(Baseline):
         """Return whether no node has changed, nor anything else that this depends on."""
         columns = self.every.nodes.columns
         return (
-            columns.node_generation == self.node_generation
-            and columns.every_row() is self.every
-            and self.fingerprint.holds()
+            columns.node_version == self.node_version and columns.every_row() is self.every and self.fingerprint.holds()
         )
 
     def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
@@ -90,7 +88,7 @@ def build(profile: Profile, pod: Pod, every: EveryRow, version_of: VersionOf) ->
         return None
     baseline = NodeSetBaseline(
         every,
-        every.nodes.columns.node_generation,
+        every.nodes.columns.node_version,
         Fingerprint((read for said in found.values() for read in said), version_of),
         state,
         statuses,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
 from moorage.framework.nodes import EveryRow, IntArray, NodeView
 from moorage.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Status
@@ -29,25 +30,29 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
     if every is not found.every or not found.plugins.fingerprint.holds():
         return False
     columns = every.nodes.columns
-    if found.takes_turns and columns.generation - found.generation > FEW_CHANGES and turns.catch_up(columns):
+    if found.takes_turns and columns.version - found.version > FEW_CHANGES and turns.catch_up(columns):
         return _refresh_in_turn(found, pod, turns)
-    if columns.generation - found.generation > MAX_CHANGES:
+    if columns.version - found.version > MAX_CHANGES:
         return False
-    if found.shares_arrays and not found.takes_turns:
+    if found.takes_turns:
+        turns.tell_best_rows(found)
+    elif found.shares_arrays:
         found.copy_arrays()
-    generation, node_generation, changed = columns.changes_since(found.generation)
+    version, node_version, changed = columns.changes_since(found.version)
     if len(changed) > MAX_CHANGED_ROWS:
         return False
-    nodes_changed = node_generation != found.node_generation
+    nodes_changed = node_version != found.node_version
     if nodes_changed:
         found.incremental = None
     try:
         for node in changed:
             if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
                 _refresh_all(found, pod, node, nodes_changed, turns)
-    except Exception:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         return False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
-    found.generation, found.node_generation = generation, node_generation
+    found.version, found.node_version = version, node_version
     return True
 
 
@@ -62,7 +67,9 @@ def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
     try:
         for row in rows:
             _refresh_all(found, pod, found.every.nodes.columns.view(row), True, turns)
-    except Exception:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         return False
     return True
 
@@ -78,19 +85,23 @@ def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
     """Update a node that fitted and whose pods have changed. Only plugins that read pods are called, which is why a pod
     like the last one costs next to nothing. Return False if the node does not fit any more."""
     if found.quick is not None:
-        judges, steps, total = found.quick
+        judges, steps, others, total = found.quick
         for judge in judges:
             if judge(node) is not None:
                 return False
         row = node.row
         if not isinstance(total, int):
             total = int(total[row])
+        scores = []
         for prepared, raw, weight in steps:
             raw[row] = score = prepared(node)
+            scores.append(score)
             total += score * weight
         if type(total) is int:
+            if others:
+                scores += [raw.item(row) for raw in others]
+            found.best_rows.changed(row, row, total, scores, found.totals)
             found.totals[row] = total
-            found.best_rows.changed(row, total)
             return True
     else:
         for plugin, prepared_filter in found.row_filters:
@@ -102,11 +113,12 @@ def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
 
 
 def _put(found: TemplateBaseline, row: int, total: int) -> None:
-    found.totals[row] = total
-    if found.ordered is not found.totals:
-        row = int(found.every.positions[row])
-        found.ordered[row] = total
-    found.best_rows.changed(row, total)
+    ordered, position = found.ordered, row
+    if ordered is not found.totals:
+        position = int(found.every.positions[row])
+    scores = [raw.item(row) for raw in found.varying]
+    found.best_rows.changed(position, row, total, scores, ordered)
+    found.totals[row] = ordered[position] = total
 
 
 def _load_total(found: TemplateBaseline, pod: Pod, node: NodeView) -> int:
@@ -158,6 +170,8 @@ def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed
 def _set_verdict(found: TemplateBaseline, row: int, status: Status, was_ok: bool) -> None:
     if status.is_success != was_ok:
         found.incremental = None
+        if found.normalizers:
+            found.check_complete()
     if status.is_success:
         if not was_ok:
             found.statuses.clear_row(row)

@@ -8,22 +8,16 @@ A fingerprint is the state of everything besides pod and nodes that kept answers
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import TypeVar
+from weakref import WeakValueDictionary
 
-import msgspec
-
+from moorage.api.meta import key_of, labels_key
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import Resource
 from moorage.framework.access import Dependency, Kind, Reads, Version
 from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import Plugin
 from moorage.runtime.profile import Profile
-
-_INTERNED = 8192
-"""Values remembered, the latest ones. A value that comes back after that gets another object: what was kept
-under the old one is found no more, and nothing else happens."""
 
 VersionOf = Callable[[Resource], int]
 """Kind → a number that grows with every change of one of its objects."""
@@ -32,10 +26,13 @@ VersionOf = Callable[[Resource], int]
 class Key:
     """Stands for a value; equal values have the same object."""
 
-    __slots__ = ("value",)
+    __slots__ = ("__weakref__", "value", "was_asked")
 
     def __init__(self, value: Hashable) -> None:
         self.value = value
+        self.was_asked = False
+        """Whether a baseline was made for it before: most values that tenants invent occur once, and nothing is kept
+        for them."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
@@ -56,39 +53,32 @@ class Signature(Key):
         labels and requests only. None where one of them does not sign the pod."""
 
 
-K = TypeVar("K", bound=Key)
-
-
 class Signatures:
-    """Makes signatures for one profile."""
+    """Makes signatures for one profile. A signature goes when its last pod and baseline have gone: a value that comes
+    back after that gets another object, for which nothing is kept yet."""
 
-    def __init__(self, most: int = _INTERNED) -> None:
-        self._most = most
-        self._signatures: OrderedDict[Hashable, Signature] = OrderedDict()
-        self._keys: OrderedDict[Hashable, Key] = OrderedDict()
+    def __init__(self) -> None:
+        self._signatures: WeakValueDictionary[Hashable, Signature] = WeakValueDictionary()
+        self._keys: WeakValueDictionary[Hashable, Key] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        """Return the number of signatures in use."""
+        return len(self._signatures)
 
     def signature(self, value: Hashable, about_nodes: Hashable | None) -> Signature:
         """Return the signature of pods whose signs are `value`; `about_nodes` is the part with few values."""
         found = self._signatures.get(value)
-        if found is not None:
-            self._signatures.move_to_end(value)
-            return found
-        return self._keep(self._signatures, Signature(value, self._key(about_nodes)))
+        if found is None:
+            found = self._signatures[value] = Signature(value, self._key(about_nodes))
+        return found
 
     def _key(self, value: Hashable | None) -> Key | None:
         if value is None:
             return None
         found = self._keys.get(value)
-        if found is not None:
-            self._keys.move_to_end(value)
-            return found
-        return self._keep(self._keys, Key(value))
-
-    def _keep(self, known: OrderedDict[Hashable, K], key: K) -> K:
-        known[key.value] = key
-        if len(known) > self._most:
-            known.popitem(last=False)
-        return key
+        if found is None:
+            found = self._keys[value] = Key(value)
+        return found
 
 
 class Signer:
@@ -120,8 +110,7 @@ def shares_node_set(plugin: Plugin) -> bool:
 def template_of(pod: Pod) -> Hashable:
     """Return what pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
     owner = controller_of(pod)
-    labels = tuple(sorted(pod.labels.items()))
-    return (pod.namespace, labels, owner.uid if owner else "", msgspec.json.encode(pod.spec))
+    return (pod.namespace, owner.uid if owner else "", labels_key(pod.labels), key_of(pod.spec))
 
 
 class Fingerprint:

@@ -13,6 +13,7 @@ nothing; tests/runtime/reuse compares them."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
 from moorage.framework.access import Reads
 from moorage.framework.cycle_state import CycleState
@@ -37,8 +39,12 @@ from moorage.runtime.reuse.best_rows import BestRows
 from moorage.runtime.reuse.incremental import IncrementalScores, incremental_scores, may_be_incremental
 from moorage.runtime.reuse.node_set import one_for_all
 from moorage.runtime.reuse.signatures import Fingerprint, VersionOf, is_about_row, known_reads
-from moorage.runtime.score_board import NEVER, Buffers, PluginColumn, ScoreBoard, Scores, ScoreStep
+from moorage.runtime.score_board import NEVER, Buffers, PluginColumn, Ranker, ScoreBoard, Scores, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores, run_pre_score
+from moorage.runtime.top_scores import TOP_NODES, AddedScore, KeptColumn, KeptTop, ScoreLayout, shared_layout
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
 
 FilterRow = Callable[[NodeView], Status | None]
 ScoreRow = Callable[[NodeView], float | Status]
@@ -47,12 +53,17 @@ _INCREMENTAL_COLUMNS = 4
 """Columns that incremental scores may keep, about; they come later than the baseline is charged."""
 _INCREMENTAL_RETRY = 16
 """Pods between two times that plugins are asked for incremental scores."""
+_PACKED_BYTES = 80
+"""Bytes of a packed list of the best rows, without its numbers."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
 
-QuickJudge = tuple[Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], IntArray | int]
+QuickJudge = tuple[
+    Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], Sequence[IntArray], IntArray | int
+]
 """For one row, where rows are in snapshot order and all local plugins that look at its pods are prepared, summed and
-trusted with every row: filters; scores, their raw column and weight; what the others give each node, or all of them."""
+trusted with every row: filters; scores, their raw column and weight; the raw columns of the other plugins that tell
+nodes apart; what the others give each node, or all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +107,8 @@ class TemplateBaseline(Baseline):
     plugins: TemplatePlugins
     every: EveryRow
     state: CycleState
-    generation: int
-    node_generation: int
+    version: int
+    node_version: int
     statuses: NodeStatuses
     ok: BoolArray
     ranks: npt.NDArray[np.int16]
@@ -129,8 +140,19 @@ class TemplateBaseline(Baseline):
     sums_decide: bool = False
     """Whether normalised scores are the same for all nodes, so that sums alone decide among the kept ones."""
     diagnosis: Diagnosis | None = None
-    columns: list[PluginColumn] | None = None
-    """The scores of all plugins, where all are kept and an attempt has scored since they changed; else None."""
+    varying: list[IntArray] = field(default_factory=list)
+    """The raw scores that differ between nodes: first those of `row_steps`."""
+    varying_steps: list[ScoreStep] = field(default_factory=list)
+    """Their plugins."""
+    layout: ScoreLayout | None = None
+    """What records of attempts that this decides have to know of its scores; None if not all of it is known."""
+    normalizers: tuple[ScoreStep, ...] = ()
+    """Local score plugins that normalise their scores by a method of their own."""
+    normalized: dict[str, int] = field(default_factory=dict)
+    """What these made of scores that are the same for all nodes, for the nodes that are feasible now."""
+    chosen: int = 0
+    """The row that `best_row` returned last."""
+    ranker: Ranker = field(default_factory=Ranker)
     incremental: IncrementalScores | None = None
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
     takes_turns: bool = False
@@ -152,24 +174,75 @@ class TemplateBaseline(Baseline):
     def remaining(self) -> RemainingPlugins:  # type: ignore[override]
         return self.plugins.remaining
 
-    @property
-    def may_decide(self) -> bool:
-        return self.is_complete or self.incremental is not None
-
     def best_row(self, attempt: Attempt) -> int | None:
         if self.is_complete:
-            attempt.state = self.state.child(asked=False)
             if not self.feasible:
+                attempt.state = self.state.child(asked=False)
                 return -1
-            index = self.best_rows.best(self.ordered)
-            return index if self.every.in_order else int(self.every.listed.rows[index])
-        if self.incremental is None:
+            if self.layout is None and not self._lay_out(()):
+                return None
+            attempt.state = self.state.child(asked=False)
+            order = None if self.every.in_order else self.every.listed.rows
+            index = self.best_rows.best(self.ordered, order, self.varying)
+            row = self.chosen = index if order is None else int(order[index])
+            return row
+        incremental = self.incremental
+        if incremental is None or (self.layout is None and not self._lay_out(incremental.added)):
             return None
         attempt.state = self.state.child()
-        row = self._incremental_best(attempt, self.incremental)
-        if row is None:
+        best = self._incremental_best(attempt, incremental)
+        if best is None:
             self.incremental = None
-        return row
+        return best
+
+    def top(self) -> KeptTop | None:
+        """Return the ten best rows with their scores, for the record of the attempt that `best_row` has decided."""
+        layout, every, incremental = self.layout, self.every, self.incremental
+        if layout is None or (incremental is None and not self.is_complete):
+            return None
+        rows: IntArray
+        more: Sequence[IntArray | array[int]] = ()
+        if self.is_complete:
+            ten = self.best_rows.best_ten(layout)
+            if ten is not None:
+                return ten
+            rows = self.ranker.rank_from(self.chosen, self.totals, every, TOP_NODES)
+        elif incremental is not None:
+            try:
+                rows, more = incremental.top(every)
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
+                self.incremental = None
+                _log.error("A plugin cannot tell its raw scores; leaving the scores out of a record", error=error)
+                return None
+        lines: list[Any] = [rows, self.totals[rows]]  # arrays are buffers, which numpy's types do not say
+        lines += [raw[rows] for raw in self.varying]
+        lines += more
+        packed = b"".join(lines)
+        return KeptTop(layout, packed, _PACKED_BYTES + len(packed))
+
+    def _lay_out(self, added: tuple[AddedScore, ...]) -> bool:
+        """Set the layout. Return False if a plugin must be called first, to normalise what is the same for all."""
+        constants: list[KeptColumn] = []
+        offset = 0
+        for step in self.steps:
+            raw = self.raws[step.name]
+            if not isinstance(raw, int):
+                continue
+            normalized: Scores | None = raw
+            if step.normalization is not None:
+                normalized = step.normalization.apply(raw, self.ok)
+            elif not step.is_summed:
+                normalized = self.normalized.get(step.name)
+            if not isinstance(normalized, int):
+                return False
+            if not step.is_summed:
+                offset += normalized * step.weight
+            constants.append((step.name, step.weight, raw, normalized))
+        varying = tuple((step.name, step.weight) for step in self.varying_steps)
+        self.layout = shared_layout(ScoreLayout(tuple(constants), varying, added, offset))
+        return True
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
         """Return the choice if all remaining plugins keep their scores up to date; None if one must be called."""
@@ -183,13 +256,6 @@ class TemplateBaseline(Baseline):
             if plugin.name not in skipped:
                 return None
         return incremental.best(self.totals, self.every)
-
-    def board(self) -> ScoreBoard | None:
-        if self.columns is None or not self.is_complete or self.feasible < 2:
-            return None
-        # What is normalised is the same for all nodes, and is not in the kept totals.
-        constant = sum(c.weighted(0) for c in self.columns if not c.step.is_summed)
-        return ScoreBoard(self.every, self.ok, self.totals + constant, self.columns, is_masked=True)
 
     def filter(self, attempt: Attempt, filters: Iterable[FilterPlugin]) -> Status:
         """Run the filters that are not local, each at its place in the configured order."""
@@ -220,11 +286,21 @@ class TemplateBaseline(Baseline):
         rest = [(step, raws[step.name]) for step in self.steps if not step.is_summed]
         board = ScoreBoard(scoring.every, scoring.feasible, buffers.take_as_is(), summed)
         status = add_scores(board, scoring, self.remaining.scores, rest, self.totals)
-        if self.is_complete and status is SUCCESS and feasible == self.feasible:
-            same = all(isinstance(c.normalized, int) for c in board.columns if not c.step.is_summed)
-            self.columns = board.columns if same else None
+        if self.normalizers and self.sums_decide and status is SUCCESS and feasible == self.feasible:
+            self._learn_normalized(board.columns)
         board.mask(self.ok, all_known=feasible == self.feasible)
         return board, status
+
+    def _learn_normalized(self, columns: Iterable[PluginColumn]) -> None:
+        """Keep what plugins made of scores that are the same for all nodes. Sums do not decide if a plugin tells such
+        nodes apart."""
+        for column in columns:
+            if column.step in self.normalizers:
+                found = one_for_all(column.normalized, self.ok)
+                if not isinstance(found, int):
+                    self.sums_decide = self.is_complete = False
+                    return
+                self.normalized[column.step.name] = found
 
     def scored(self, attempt: Attempt) -> None:
         """Ask the remaining plugins for incremental scores. If one cannot provide them, they are asked again later."""
@@ -237,15 +313,31 @@ class TemplateBaseline(Baseline):
             return
         if self.sums_decide:
             self.incremental = incremental_scores(self.remaining, attempt.state, attempt.pod, self.every, self.ok)
+            self.layout = None
         if self.incremental is None:
             self.incremental_after = _INCREMENTAL_RETRY
 
     def check_complete(self) -> None:
         """Check the columns after one of raw scores was replaced."""
-        self.columns = None
+        self.forget_normalized()
+        self.varying, self.varying_steps = [], []
+        moving = [step for step, _ in self.row_steps]
+        for step in (*moving, *(step for step in self.steps if step not in moving)):
+            raw = self.raws[step.name]
+            if not isinstance(raw, int):
+                self.varying.append(raw)
+                self.varying_steps.append(step)
+        self.best_rows.forget()
+        self.normalizers = tuple(step for step in self.steps if not step.is_summed and step.normalization is None)
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
         self.is_complete = not self.remaining and self.sums_decide
         self.quick = self._quick_judge()
+
+    def forget_normalized(self) -> None:
+        """Forget what plugins made of scores by normalising them: scores or the feasible nodes have changed."""
+        self.layout = None
+        if self.normalized:
+            self.normalized.clear()
 
     def _quick_judge(self) -> QuickJudge | None:
         judges = [judge for _, judge in self.row_filters if judge is not None]
@@ -257,7 +349,7 @@ class TemplateBaseline(Baseline):
             steps.append((prepared, raw, step.weight))
         if len(judges) < len(self.row_filters) or not self.every.in_order:
             return None
-        return judges, steps, self.fixed
+        return judges, steps, self.varying[len(steps) :], self.fixed
 
     def copy_arrays(self) -> None:
         """Copy the arrays, so that the arrays of all templates are not kept alive for one."""
@@ -296,8 +388,8 @@ def build(
         plugins,
         every,
         state,
-        columns.generation,
-        columns.node_generation,
+        columns.version,
+        columns.node_version,
         statuses,
         ok,
         rank_of[statuses.ids[: len(ok)]],

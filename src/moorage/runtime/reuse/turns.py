@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
+from moorage.api.failures import is_interruption
 from moorage.api.pod import Pod
 from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from moorage.framework.nodes import Columns, EveryRow, FloatArray, IntArray, NodeView
@@ -30,7 +31,7 @@ _MOST_CHANGES = 4 * _MOST_BEHIND
 _MOST_CHANGED_NODES = 1 << 16
 """Changes of nodes until turns begin anew, so that the list of them ends."""
 _LOST = -(1 << 62)
-"""The generation of a baseline that is never used again."""
+"""The version of a baseline that is never used again."""
 _CAPACITY = 32
 """Baselines that the arrays hold at first."""
 _SHORT, _LONG = 512, 1 << 20
@@ -50,7 +51,7 @@ class Turns:
         self._changed_nodes: list[int] = []
         """Rows of which not only the pods have changed since turns began, in order."""
         self._every: EveryRow | None = None
-        self._generation = self._node_generation = 0
+        self._version = self._node_version = 0
         self._filters: list[tuple[ManyPodsFilterPlugin, list[int]]] = []
         """With the largest amounts of any member."""
         self._scores: list[tuple[ScoreStep, FloatArray, IntArray]] = []
@@ -60,22 +61,24 @@ class Turns:
         self._began = self._resume_at = 0
         self._pause = _SHORT
 
-    def may_begin(self, generation: int) -> bool:
-        """Return whether baselines may join when the rows are of this generation."""
-        return generation >= self._resume_at
+    def may_begin(self, version: int) -> bool:
+        """Return whether baselines may join when the rows are of this version."""
+        return version >= self._resume_at
 
     def join(self, found: TemplateBaseline, pod: Pod) -> None:
         """Let a current baseline take turns from now on, if it can. `pod` is one of the template."""
-        if found.takes_turns or not self.may_begin(found.generation):
+        if found.takes_turns or not self.may_begin(found.version):
             return
         try:
             amounts = _amounts(found, pod)
-        except Exception as error:
-            self._failed(error, found.generation)
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            self._failed(error, found.version)
             return
         if amounts is None:
             return
-        if self._members and (found.every is not self._every or found.generation - self._generation > _MOST_CHANGES):
+        if self._members and (found.every is not self._every or found.version - self._version > _MOST_CHANGES):
             self.end()
         if self._members and not self._is_like(found):
             return
@@ -101,22 +104,24 @@ class Turns:
 
     def catch_up(self, columns: Columns) -> bool:
         """Update all baselines. False means that turns have ended."""
-        generation, node_generation, changed = columns.changes_since(self._generation)
+        version, node_version, changed = columns.changes_since(self._version)
         if len(changed) > _MOST_BEHIND or len(self._changed_nodes) > _MOST_CHANGED_NODES:
             self.end()
             return False
-        if node_generation != self._node_generation:
+        if node_version != self._node_version:
             self._changed_nodes += [node.row for node in changed]
-            self._node_generation = node_generation
+            self._node_version = node_version
         try:
             usual = all(self._judge(node) for node in changed)
-        except Exception as error:
-            self._failed(error, generation)
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            self._failed(error, version)
             return False
         if not usual:
             self.end(unusual=True)
             return False
-        self._generation = generation
+        self._version = version
         return True
 
     def mark_current(self, found: TemplateBaseline) -> list[int]:
@@ -124,9 +129,15 @@ class Turns:
         since the last call for it, so the member must judge them itself."""
         rows = self._changed_nodes[found.nodes_seen :]
         found.nodes_seen += len(rows)
-        found.generation, found.node_generation = self._generation, self._node_generation
+        found.version, found.node_version = self._version, self._node_version
         found.best_rows.forget()
         return rows
+
+    def tell_best_rows(self, found: TemplateBaseline) -> None:
+        """Before a member is updated separately, make it forget its best rows if rows were judged for all members that
+        the member has not seen."""
+        if found.version < self._version:
+            found.best_rows.forget()
 
     def leave(self, found: TemplateBaseline) -> None:
         """Remove a baseline that is not used any more. If it was a member, the last member takes its place; arrays of
@@ -148,22 +159,22 @@ class Turns:
         for found in self._members:
             found.takes_turns = False
             if found.nodes_seen == len(self._changed_nodes):
-                found.generation = max(found.generation, self._generation)
-                found.node_generation = self._node_generation
+                found.version = max(found.version, self._version)
+                found.node_version = self._node_version
             found.best_rows.forget()
         if unusual:
-            lasted = self._generation - self._began
+            lasted = self._version - self._began
             self._pause = _SHORT if lasted > 4 * self._pause else min(4 * self._pause, _LONG)
-            self._resume_at = self._generation + self._pause
+            self._resume_at = self._version + self._pause
         self._former += self._members
         self._members, self._filters, self._scores = [], [], []
         self._totals = _integers(0, 0)
         self._every = None
 
-    def _failed(self, error: Exception, generation: int) -> None:
+    def _failed(self, error: BaseException, version: int) -> None:
         _log.error("A plugin failed for many pods at once; calling it for each pod", error=error, stack=True)
         self.end(unusual=True)
-        self._resume_at = generation + self._pause
+        self._resume_at = version + self._pause
 
     def _is_like(self, found: TemplateBaseline) -> bool:
         """Return whether the same plugins judge changed rows."""
@@ -177,8 +188,8 @@ class Turns:
                 self._abandon(found)
         self._former, self._changed_nodes = [], []
         self._every = first.every
-        self._generation, self._node_generation = first.generation, first.node_generation
-        self._began = first.generation
+        self._version, self._node_version = first.version, first.node_version
+        self._began = first.version
         self._totals = _integers(_CAPACITY, len(first.totals))
         self._filters = [
             (cast(ManyPodsFilterPlugin, plugin), list(some))
@@ -210,7 +221,7 @@ class Turns:
     @staticmethod
     def _abandon(found: TemplateBaseline) -> None:
         found.takes_turns = found.shares_arrays = False
-        found.generation = _LOST
+        found.version = _LOST
         found.totals = found.ordered = _integers(0)
         found.raws.clear()
 

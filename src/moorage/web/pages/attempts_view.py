@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from nicegui import ui
@@ -11,23 +11,34 @@ from nicegui import ui
 from moorage.endpoints.answers import AttemptDetails
 from moorage.web.pages import explanation_view as view
 from moorage.web.pages import grid, shell
-from moorage.web.pages.text import address, count, node_url, pod_url
+from moorage.web.pages.alike import runs
+from moorage.web.pages.text import address, clock, count, node_url, pod_url
 from moorage.web.source import Json
 
 RESULTS = {"scheduled": "m-good", "unschedulable": "m-bad", "error": "m-bad"}
 
 
 def show_timeline(records: Sequence[AttemptDetails], chosen: AttemptDetails, on_choose: Callable[[int], Any]) -> None:
-    """Show the attempts, newest first, and the events that woke the pod for them."""
+    """Show the attempts, newest first, and the events that woke the pod for them. Attempts in a row that ended
+    alike are one entry with a count."""
     newest = records[-1]
-    for record in reversed(records):
-        if record.uid != newest.uid:
+    for same in runs(reversed(records), _end_of):
+        if same[0].uid != newest.uid:
             ui.label("Earlier pod of the same name").classes("m-soft")
-            newest = record
-        _show_entry(record, chosen, on_choose)
-        if record.woken_by:
-            hint = f", hint of {record.woken_hint}" if record.woken_hint else ""
-            shell.text(f"↑ {record.woken_by}{hint}").classes("m-soft m-move")
+            newest = same[0]
+        _show_entry(same[0], chosen, on_choose)
+        if len(same) > 1:
+            is_open = any(record.sequence == chosen.sequence for record in same[1:])
+            with ui.element("details").props("open" if is_open else "").classes("m-more"):
+                with ui.element("summary"):
+                    ui.label(f"{count(len(same) - 1, 'earlier attempt')} with the same result")
+                for record in same[1:]:
+                    _show_entry(record, chosen, on_choose)
+
+
+def _end_of(record: AttemptDetails) -> tuple[str, str, str, tuple[str, ...]]:
+    """Return how an attempt ended."""
+    return record.uid, record.result, record.message, tuple(sorted({group.plugin for group in record.refusals}))
 
 
 def _show_entry(record: AttemptDetails, chosen: AttemptDetails, on_choose: Callable[[int], Any]) -> None:
@@ -46,10 +57,14 @@ def _show_entry(record: AttemptDetails, chosen: AttemptDetails, on_choose: Calla
     if not is_chosen:
         query = {"attempt": str(chosen.sequence), "compare": str(record.sequence)}
         ui.link(f"Compare with attempt {chosen.attempt}", address(pod_url(record.pod), query)).classes("m-move")
+    if record.woken_by:
+        hint = f", hint of {record.woken_hint}" if record.woken_hint else ""
+        shell.text(f"↑ {record.woken_by}{hint}").classes("m-soft m-move")
 
 
-def show_attempt(record: AttemptDetails) -> None:
-    """Show what one attempt decided, and why, at each extension point that is on record."""
+def show_attempt(record: AttemptDetails, figures: view.Figures = MappingProxyType({})) -> None:
+    """Show what one attempt decided, and why, at each extension point that is on record. `figures` belong to the
+    rejections."""
     with shell.card():
         shell.section(f"Attempt {record.attempt}: {record.result}")
         with ui.element("div").classes("m-pairs"):
@@ -63,7 +78,7 @@ def show_attempt(record: AttemptDetails) -> None:
     if record.scores:
         with shell.card():
             shell.section("Best nodes")
-            view.show_scores(record.scores, record.margin)
+            view.show_scores(record.scores, None)  # the row Score says by how much the first is ahead
     if record.nominated_node:
         with shell.card():
             shell.section("Preemption")
@@ -71,7 +86,7 @@ def show_attempt(record: AttemptDetails) -> None:
     if record.refusals:
         with shell.card():
             shell.section("Rejections by plugin")
-            view.show_refusals(record.refusals, record.nodes.total)
+            view.show_refusals(record.refusals, record.nodes.total, figures)
         with shell.card():
             shell.section("Rejections by node")
             ui.label("Each node shows the first plugin that rejected it; later plugins did not run.").classes("m-soft")
@@ -90,9 +105,12 @@ def _points(record: AttemptDetails) -> list[tuple[str, str]]:
         error = f": {each.error}" if each.error else ""
         found.append((f"Extender {each.extender}", f"removed {count(each.removed_nodes, 'node')}{error}"))
     nominated = f"nominated {record.nominated_node}" if record.nominated_node else ""
-    found.append(("PostFilter", record.post_filter or nominated))
+    said = "" if record.post_filter and record.post_filter in record.message else record.post_filter
+    found.append(("PostFilter", said or nominated))
     if scores:
-        margin = "" if record.margin is None else f", {record.margin} ahead of the second"
+        margin = ""
+        if record.margin is not None:
+            margin = f", {record.margin} ahead of the second" if record.margin else ", as many as the second"
         found.append(("Score", f"{scores[0].node} has {scores[0].total} points{margin}"))
     found.append(("Failed or rejected by", record.plugin))
     return [(name, says) for name, says in found if says]
@@ -134,7 +152,3 @@ def show_missing(*records: AttemptDetails) -> None:
 
 async def open_node(node: str) -> None:
     ui.navigate.to(node_url(node))
-
-
-def clock(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -7,10 +7,11 @@ from typing import Any
 from nicegui import ui
 
 from moorage.endpoints.answers import SummaryAnswer
-from moorage.web.pages import shell
+from moorage.web.pages import grid, shell
+from moorage.web.pages.attempts_view import open_node
 from moorage.web.pages.curves import show_curves
 from moorage.web.pages.heat_map import MEASURED, REQUESTED, HeatMap, heat_map
-from moorage.web.pages.queue_page import show_tiles
+from moorage.web.pages.queue_page import show_tiles, stale
 from moorage.web.pages.text import address, node_url
 from moorage.web.source import ClusterSource, Json
 
@@ -31,7 +32,7 @@ class ClusterPage:
     async def show(self) -> None:
         with shell.frame(self._source, "Cluster", "Cluster") as content:
             shell.headline("Nodes")
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         summary, self._nodes = await self._source.summary(), await self._source.nodes()
@@ -44,11 +45,15 @@ class ClusterPage:
             self._show_choices()
             self._found = ui.element("div").classes("m-row")
             self._show_map()
-            ui.label("Nodes with an orange frame are cordoned. Click a node to open it.").classes("m-soft")
+            note = "Nodes with an orange frame are cordoned or being deleted. Click a node to open it."
+            ui.label(note).classes("m-soft")
         if summary.steps is not None:
             self._draw_curves = show_curves()
+        with shell.card():
+            shell.section("All nodes")
+            self._list = grid.show_list(self._nodes, open_node)
         self._show_summary(summary)
-        shell.Refresher(self._source, self._ask, NODES_SECONDS)
+        shell.Refresher(self._source, self._ask, NODES_SECONDS).show(stale(summary.connected))
 
     def _show_summary(self, summary: SummaryAnswer) -> None:
         before, self._summary = self._summary, summary
@@ -114,9 +119,12 @@ class ClusterPage:
         assert self._map is not None
         ui.navigate.to(node_url(self._map.nodes[event.data_index]))
 
-    async def _ask(self) -> None:
-        self._show_summary(await self._source.summary())
+    async def _ask(self) -> str | None:
+        summary = await self._source.summary()
+        self._show_summary(summary)
         nodes = await self._source.nodes()
         if nodes != self._nodes:
             self._nodes = nodes
             self._draw()
+            self._list(nodes)
+        return stale(summary.connected)

@@ -33,7 +33,7 @@ class ConfigurationPage:
             self._editor = ui.element("div").classes("m-part")
             self._answer = ui.element("div").classes("m-answer")
             self._past = ui.element("div").classes("m-part")
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         await self._read()

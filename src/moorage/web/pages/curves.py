@@ -8,6 +8,7 @@ from nicegui import ui
 
 from moorage.endpoints.answers import SummaryStep
 from moorage.web.pages import shell
+from moorage.web.pages.chart_style import GRID, SOFT
 from moorage.web.pages.explanation_view import COLOURS
 from moorage.web.source import Json
 
@@ -83,14 +84,13 @@ def _end(step: SummaryStep) -> int:
 
 
 def _options(steps: Sequence[SummaryStep], series: list[Json]) -> Json:
-    soft = {"color": "#7b8a99"}
     span = {"min": _end(steps[-1]) - MILLISECONDS, "max": _end(steps[-1])} if steps else {}
     return {
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 34, "bottom": 4, "containLabel": True},
-        "legend": {"top": 0, "textStyle": soft},
+        "legend": {"top": 0, "textStyle": SOFT},
         "tooltip": {"renderMode": "richText", "trigger": "axis", "confine": True},
-        "xAxis": {"type": "time", **span, "axisLabel": {**soft, "hideOverlap": True}},
-        "yAxis": {"type": "value", "axisLabel": soft, "splitNumber": 3},
+        "xAxis": {"type": "time", **span, "axisLabel": {**SOFT, "hideOverlap": True}},
+        "yAxis": {"type": "value", "axisLabel": SOFT, "splitNumber": 3, **GRID},
         "series": series,
     }

@@ -5,7 +5,8 @@ Explanations are JSON, attempts are Structs; both are read as the types that a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from nicegui import ui
 
 from moorage.endpoints.answers import NodePoints
 from moorage.web.pages import shell
+from moorage.web.pages.chart_style import GRID, SOFT
 from moorage.web.pages.text import count, node_url, pod_url
 from moorage.web.source import Json
 
@@ -34,8 +36,18 @@ class RefusalRow(msgspec.Struct, frozen=True, rename="camel"):
     details: Sequence[str] = ()
 
 
-def show_refusals(groups: Sequence[Any], total: int) -> None:
-    """Show which plugin rejects how many nodes, and why; the largest group first."""
+Figures = Mapping[tuple[str, tuple[str, ...]], Sequence[str]]
+"""Plugin and reasons → the figures behind them."""
+
+
+def figures(explanation: Json) -> Figures:
+    """Return the figures of an explanation, to show beside the rejections of an attempt."""
+    return {(each["plugin"], tuple(each["reasons"])): each["details"] for each in explanation["refusals"]}
+
+
+def show_refusals(groups: Sequence[Any], total: int, known: Figures = MappingProxyType({})) -> None:
+    """Show which plugin rejects how many nodes, and why; the largest group first. Groups without details get
+    the figures that are `known`."""
     rows = msgspec.convert(groups, list[RefusalRow], from_attributes=True)
     sole = any(row.only_reason is not None for row in rows)
     with ui.element("div").classes("m-refusals" if sole else "m-refusals m-three"):
@@ -51,10 +63,11 @@ def show_refusals(groups: Sequence[Any], total: int) -> None:
             shell.text(row.plugin)
             with ui.element("div"):
                 shell.text("; ".join(row.reasons))
-                for detail in row.details[:SHOWN_DETAILS]:
+                details = row.details or known.get((row.plugin, tuple(row.reasons)), ())
+                for detail in details[:SHOWN_DETAILS]:
                     shell.text(detail).classes("m-soft")
-                if len(row.details) > SHOWN_DETAILS:
-                    ui.label(f"and {len(row.details) - SHOWN_DETAILS} more").classes("m-soft")
+                if len(details) > SHOWN_DETAILS:
+                    ui.label(f"and {len(details) - SHOWN_DETAILS} more").classes("m-soft")
 
 
 def show_remedies(remedies: list[Json]) -> None:
@@ -64,7 +77,9 @@ def show_remedies(remedies: list[Json]) -> None:
             with ui.element("li"):
                 shell.text(remedy["text"])
                 nodes = f"Makes {count(remedy['nodes'], 'node')} feasible ({remedy['node']})."
-                shell.text(nodes if remedy["nodes"] else remedy["node"]).classes("m-soft")
+                shell.text(nodes if remedy["nodes"] and remedy["node"] else remedy["node"]).classes("m-soft")
+                if remedy["command"]:
+                    shell.text(remedy["command"]).classes("m-command")
 
 
 def show_preemption(title: str, node: str, victims: Iterable[str], candidates: Sequence[Json] = ()) -> None:
@@ -118,15 +133,14 @@ def show_scores(scores: Sequence[Any], margin: int | None, decided_by: Sequence[
         for place, name in enumerate(telling)
     ]
     labels = [f"{_short(node.node)}  {node.total}" for node in best]
-    soft = {"color": "#7b8a99"}
     ui.echart(
         {
             "animation": False,
             "grid": {"left": 8, "right": 24, "top": 34, "bottom": 8, "containLabel": True},
-            "legend": {"type": "scroll", "top": 0, "textStyle": soft},
+            "legend": {"type": "scroll", "top": 0, "textStyle": SOFT},
             "tooltip": {"renderMode": "richText", "trigger": "item", "confine": True},
-            "xAxis": {"type": "value", "axisLabel": soft},
-            "yAxis": {"type": "category", "inverse": True, "data": labels, "axisLabel": soft},
+            "xAxis": {"type": "value", "axisLabel": SOFT, **GRID},
+            "yAxis": {"type": "category", "inverse": True, "data": labels, "axisLabel": SOFT},
             "series": series,
         }
     ).style(f"height: {60 + 34 * len(best)}px; width: 100%")

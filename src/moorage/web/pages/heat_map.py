@@ -8,20 +8,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.api.quantity import format_amount
+from moorage.web.pages.chart_style import SOFT, between, ink_on
 from moorage.web.source import Json
 
 COLUMNS = 80
-CELL, LARGE_CELL = 15, 30
-"""Pixels from row to row; large if there are few nodes."""
-FEW = 400
+NAMED_COLUMNS = 8
+"""Squares in a row if they are wide enough for names."""
+CELL, LARGE_CELL = 15, 34
+"""Pixels from row to row; large if the squares have names."""
+MAX_NAMED = 160
+"""Up to this number of nodes, squares have names."""
 COLOURS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]
 """Cividis, which colour-blind people see alike: dark is empty, bright is full."""
 CORDONED = "#d55e00"
+"""The frame of a node that is cordoned or being deleted."""
+STATES = {"unschedulable": "cordoned", "deleting": "being deleted"}
+"""Column of the nodes → what it means."""
 REQUESTED, MEASURED = "requested", "measured"
 _TOOLTIP = "(square) => `${square.value[3]}\\n${square.value[4]}`"
 """The name and the figures, which follow the position and share of a square."""
 MAX_LABEL = 24
 """Characters of a group's name beside its block."""
+TOP, BELOW = 40, 4
+"""Pixels above and below the squares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +50,24 @@ def heat_map(nodes: Json, resource: str, group: str, used: str = REQUESTED) -> H
     labels: list[str] = []
     amounts = nodes["amounts"].get(resource)
     shares = _shares(amounts, used)
-    for name, members in sorted(_groups(nodes, group).items()):
-        labels += [""] * (1 if labels else 0)
+    named = len(nodes["names"]) <= MAX_NAMED
+    groups = _groups(nodes, group)
+    columns = min(NAMED_COLUMNS if named else COLUMNS, max(map(len, groups.values()), default=1))
+    for name, members in sorted(groups.items()):
+        labels += [""] * (1 if labels and not named else 0)
         first = len(labels)
         members.sort(key=lambda index: -shares.get(index, -1.0))
         for place, index in enumerate(members):
             says = _says(resource, used, amounts, index)
-            square = [place % COLUMNS, first + place // COLUMNS, _rounded(shares.get(index))]
-            squares.append(_square([*square, nodes["names"][index][:80], says], nodes["unschedulable"][index]))
+            square = [place % columns, first + place // columns, _rounded(shares.get(index))]
+            state = [word for key, word in STATES.items() if nodes[key][index]]
+            squares.append(_square([*square, nodes["names"][index][:80], says], state, named))
             names.append(nodes["names"][index])
-        rows = -(-len(members) // COLUMNS)
+        rows = -(-len(members) // columns)
         title = f"{name[:MAX_LABEL] or 'no label'} ({len(members):,})"
         labels += [title, *[""] * (rows - 1)]
-    height = (CELL if len(names) > FEW else LARGE_CELL) * len(labels) + 70
-    return HeatMap(_options(squares, labels, min(COLUMNS, max(20, len(names))), used), names, height)
+    height = (LARGE_CELL if named else CELL) * len(labels) + TOP + BELOW
+    return HeatMap(_options(squares, labels, columns, used, named), names, height)
 
 
 def _groups(nodes: Json, group: str) -> dict[str, list[int]]:
@@ -86,20 +99,34 @@ def _says(resource: str, used: str, amounts: Json | None, index: int) -> str:
     return f"{format_amount(resource, amounts[used][index])} of {there} {resource} {used}"
 
 
-def _square(value: list[Any], cordoned: bool) -> Any:
+def _square(value: list[Any], state: list[str], named: bool) -> Any:
     """Return a plain value unless it needs a style, because there are thousands."""
-    if not cordoned:
+    if not (state or named):
         return value
-    marks = {"borderColor": CORDONED, "borderWidth": 2}
-    return {"value": [*value[:-1], f"{value[-1]}\ncordoned"], "itemStyle": marks}
+    square: Json = {
+        "value": ["\n".join([value[-1], *state]) if at == len(value) - 1 else each for at, each in enumerate(value)]
+    }
+    if state:
+        square["itemStyle"] = {"borderColor": CORDONED, "borderWidth": 2}
+    if named and isinstance(value[2], float):
+        square["label"] = {"color": ink_on(between(COLOURS, value[2] / 100))}
+    return square
 
 
-def _options(squares: list[Any], labels: list[str], columns: int, used: str) -> Json:
-    soft = {"color": "#7b8a99"}
+def _options(squares: list[Any], labels: list[str], columns: int, used: str, named: bool) -> Json:
     plain = {"axisLine": {"show": False}, "axisTick": {"show": False}, "splitLine": {"show": False}}
+    left = min(190, 24 + 7 * max(map(len, labels), default=0))
+    width = f"Math.max(30, (document.querySelector('main').clientWidth - {left + 80}) / {columns} - 10)"
+    label = {
+        "show": named,
+        ":formatter": "(square) => square.value[3]",
+        ":width": width,
+        "overflow": "truncate",
+        "fontSize": 12,
+    }
     return {
         "animation": False,
-        "grid": {"left": 190, "right": 8, "top": 46, "bottom": 4},
+        "grid": {"left": left, "right": 8, "top": TOP, "bottom": BELOW},
         "tooltip": {"renderMode": "richText", ":formatter": _TOOLTIP, "confine": True},
         "xAxis": {"type": "category", "data": list(range(columns)), "show": False},
         "yAxis": {
@@ -107,20 +134,20 @@ def _options(squares: list[Any], labels: list[str], columns: int, used: str) -> 
             "type": "category",
             "inverse": True,
             "data": labels,
-            "axisLabel": {**soft, "interval": 0, "width": 180, "overflow": "truncate"},
+            "axisLabel": {**SOFT, "interval": 0, "width": left - 10, "overflow": "truncate"},
         },
         "visualMap": {
             "type": "continuous",
             "dimension": 2,
             "min": 0,
             "max": 100,
-            "calculable": True,
+            "calculable": False,
             "orient": "horizontal",
-            "left": 184,
+            "left": left - 8,
             "top": 0,
             "itemWidth": 14,
             "text": [f"100 % {used}", "0 %"],
-            "textStyle": soft,
+            "textStyle": SOFT,
             "inRange": {"color": COLOURS},
         },
         "series": [
@@ -129,6 +156,7 @@ def _options(squares: list[Any], labels: list[str], columns: int, used: str) -> 
                 "data": squares,
                 "encode": {"x": 0, "y": 1, "value": 2},
                 "progressive": 0,
+                "label": label,
                 "itemStyle": {"borderColor": "#8884", "borderWidth": 1},
                 "emphasis": {"itemStyle": {"borderColor": "#ffffff", "borderWidth": 2}},
             }

@@ -29,7 +29,7 @@ class ObjectPage:
     async def show(self) -> None:
         with shell.frame(self._source, f"{self._name} · Objects", "Objects") as content:
             shell.headline(f"{self._namespace}/{self._name}" if self._namespace else self._name)
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         self._opened = await self._read()
@@ -93,7 +93,7 @@ class NewObjectPage:
     async def show(self) -> None:
         with shell.frame(self._source, "New object", "Objects") as content:
             shell.headline("New object")
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         if self._source.read_only:

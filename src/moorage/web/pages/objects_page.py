@@ -20,7 +20,7 @@ class ObjectsPage:
     async def show(self) -> None:
         with shell.frame(self._source, "Objects", "Objects") as content:
             shell.headline("Objects")
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         kinds = await self._source.kinds()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
-from moorage.endpoints.answers import AttemptDetails, PendingPod
-from moorage.web.pages import attempts_view, difference_view, grid, shell
+from moorage.api.errors import MoorageError
+from moorage.endpoints.answers import AttemptDetails
+from moorage.web.pages import attempts_view, difference_view, grid, pod_state, shell
 from moorage.web.pages import explanation_view as view
-from moorage.web.pages.queue_page import PLACES
-from moorage.web.pages.text import address, node_url, pod_url
-from moorage.web.source import ClusterSource, ExplainingSource, Json, PodContent, RecordingSource
+from moorage.web.pages.text import address, clock, node_url, pod_url
+from moorage.web.source import (
+    ClusterSource,
+    CopyingSource,
+    Explained,
+    ExplainingSource,
+    Json,
+    PodContent,
+    RecordingSource,
+)
 
 
 class PodPage:
@@ -25,24 +33,27 @@ class PodPage:
         self._shown: PodContent | None = None
         self._records: Sequence[AttemptDetails] = ()
         self._drawn: AttemptDetails | None = None
+        self._figures: view.Figures = {}
 
     async def show(self) -> None:
         with shell.frame(self._source, self._key) as content:
             shell.headline(self._key)
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         answer = await self._source.pod(self._key)
         if answer.explanation is not None:
             self._show_explanation(answer.explanation)
         if isinstance(self._source, RecordingSource):
-            self._waiting = ui.element("div")
-            with ui.element("div").classes("m-columns"):
+            self._state = ui.element("div").classes("m-part")
+            self._advice = ui.element("div").classes("m-answer")
+            with ui.element("div").classes("m-columns") as self._history:
                 with shell.card():
                     shell.section("Attempts")
                     self._list = ui.element("div")
                 self._attempt = ui.element("div").classes("m-answer")
             await self._show_records(answer)
+            background_tasks.create(self._explain(), name="explain a pod")
         shell.Refresher(self._source, self._ask)
 
     async def _ask(self) -> None:
@@ -53,10 +64,56 @@ class PodPage:
         if answer == self._shown:
             return
         self._shown = answer
-        shell.refill(self._waiting, lambda: _show_waiting(answer.waiting, answer.records))
+        self._history.set_visibility(answer.exists or bool(answer.records))
+        shell.refill(self._state, lambda: pod_state.show_recorded(answer, self._key))
         if answer.records != self._records or not self._records:
-            self._records = answer.records
+            known, self._records = bool(self._records), answer.records
             await self._choose(self._chosen)
+            if known:
+                await self._explain()
+
+    async def _explain(self) -> None:
+        """Show what would help, and the figures behind the rejections, from a copy of the cluster."""
+        content, source, client = self._shown, self._source, self._advice.client
+        if not isinstance(source, CopyingSource) or content is None or not pod_state.needs_copy(content):
+            self._advice.clear()
+            return
+        newest = content.records[-1].started if content.records else 0.0
+        if not self._figures:
+            self._advice.clear()
+            with self._advice:
+                ui.spinner(size="md").props('aria-label="Explaining"')
+        try:
+            found = await source.explained(self._key, newest)
+        except MoorageError as error:
+            self._advice.clear()
+            with self._advice:
+                shell.text(f"Remedies are not available: {error}").classes("m-soft")
+            return
+        if client.is_deleted:
+            return
+        self._figures = view.figures(found.explanation)
+        shell.refill(self._advice, lambda: self._show_advice(found))
+        await self._draw_again()
+
+    def _show_advice(self, found: Explained) -> None:
+        read = clock(found.read)
+        if found.explanation["assignedTo"]:
+            with shell.card():
+                shell.section("Its node now")
+                shell.text(pod_state.why_there(found.explanation) or "Its node cannot be compared with others now.")
+                ui.label(f"On a copy of the cluster as of {read}.").classes("m-soft")
+            return
+        with ui.element("div").classes("m-halves"):
+            self._show_remedies(found.explanation, f"Each was tested on a copy of the cluster as of {read}.")
+            with shell.card():
+                self._show_placement(found.explanation)
+
+    async def _draw_again(self) -> None:
+        """Show the newest attempt again, with figures."""
+        drawn = self._drawn
+        if drawn is not None and self._records and drawn.sequence == self._records[-1].sequence and drawn.refusals:
+            await self._draw(drawn.sequence)
 
     async def _choose(self, sequence: int) -> None:
         if sequence != self._chosen:
@@ -79,7 +136,8 @@ class PodPage:
         with self._attempt:
             if before is not None:
                 difference_view.show_difference(before, shown)
-            attempts_view.show_attempt(shown)
+            newest = bool(self._records) and shown.sequence == self._records[-1].sequence
+            attempts_view.show_attempt(shown, self._figures if newest else {})
 
     def _show_list(self, shown: AttemptDetails | None) -> None:
         if shown is None:
@@ -88,15 +146,11 @@ class PodPage:
             attempts_view.show_timeline(self._records, shown, self._choose)
 
     def _show_explanation(self, found: Json) -> None:
-        _show_state(found)
-        with ui.element("div").classes("m-halves"):
-            with shell.card():
-                shell.section("What would help")
-                if found["remedies"]:
-                    view.show_remedies(found["remedies"])
-                    ui.label("Each was tested on a copy of the cluster.").classes("m-soft")
-                else:
-                    shell.empty(_no_remedy(found))
+        pod_state.show_explained(found)
+        placed = bool(found["assignedTo"]) and not found["remedies"]
+        with ui.element("div").classes("m-part" if placed else "m-halves"):
+            if not placed:
+                self._show_remedies(found, "Each was tested on a copy of the cluster.")
             with shell.card():
                 self._show_placement(found)
         if found["refusals"]:
@@ -109,12 +163,24 @@ class PodPage:
                 self._details = ui.element("div")
                 grid.show_nodes(found["table"], self._show_node)
 
+    def _show_remedies(self, found: Json, tested: str) -> None:
+        with shell.card():
+            shell.section("What would help")
+            if found["remedies"]:
+                view.show_remedies(found["remedies"])
+                if all(remedy["node"] for remedy in found["remedies"]):
+                    ui.label(tested).classes("m-soft")
+            else:
+                shell.empty(_no_remedy(found))
+
     def _show_placement(self, found: Json) -> None:
         placement, preemption = found["placement"], found["preemption"]
         if placement is not None and placement["scores"]:
             shell.section("Best nodes")
             own = [] if placement["own"] is None else [placement["own"]]
-            view.show_scores([*placement["scores"], *own], placement["margin"], placement["decidedBy"])
+            # The state of a pod that has a node says how far that node is ahead.
+            margin = None if found["assignedTo"] else placement["margin"]
+            view.show_scores([*placement["scores"], *own], margin, placement["decidedBy"])
         elif preemption["nominatedNode"]:
             shell.section("Preemption")
             view.show_preemption(
@@ -123,11 +189,12 @@ class PodPage:
                 preemption["victims"],
                 preemption["candidates"],
             )
+        elif found["state"] == "nominated":
+            shell.section("Preemption")
+            shell.empty(found["headline"])
         else:
             shell.section("Best nodes")
             shell.empty("No node is feasible, and preemption would not help.")
-        if placement is not None and placement["ownRefused"]:
-            shell.text(f"Its node would reject it now: {'; '.join(placement['ownRefused'])}").classes("m-bad")
 
     async def _show_node(self, node: str) -> None:
         """Show everything that keeps the pod from one node, above the grid."""
@@ -145,43 +212,9 @@ class PodPage:
                     shell.text(detail["text"]).classes("m-soft")
 
 
-def _show_state(found: Json) -> None:
-    total, feasible, node = found["nodes"]["total"], found["nodes"]["feasible"], found["assignedTo"]
-    with shell.card():
-        if node:
-            with ui.element("div").classes("m-row"):
-                ui.label("Scheduled on").classes("m-good")
-                ui.link(node, node_url(node)).classes("m-text")
-                ui.label(f"{feasible:,} of {total:,} nodes would be feasible now")
-        elif feasible:
-            ui.label(f"Schedulable: {feasible:,} of {total:,} nodes are feasible").classes("m-good")
-        else:
-            ui.label(f"Pending: 0 of {total:,} nodes are feasible").classes("m-bad")
-        for reason in found["heldBack"]:
-            shell.text(f"Gated: {reason}").classes("m-bad")
-        if found["message"]:
-            shell.text(found["message"]).classes("m-mono")
-        shell.text(f"Profile: {found['profile']}").classes("m-soft")
-
-
-def _show_waiting(waiting: PendingPod | None, records: Sequence[AttemptDetails]) -> None:
-    with shell.card():
-        if waiting is None:
-            node = records[-1].node if records and records[-1].result == "scheduled" else ""
-            ui.label(f"Scheduled on {node}" if node else "Not pending").classes("m-good")
-            return
-        with ui.element("div").classes("m-row"):
-            ui.label(PLACES[waiting.place][0]).classes("m-bad" if waiting.plugins else "m-good")
-            if waiting.since is not None:
-                ui.label(f"since {attempts_view.clock(waiting.since)}").classes("m-soft")
-        shell.text(waiting.why)
-        for each in waiting.wakes:
-            shell.text(f"{each.plugin} may wake it on: {', '.join(each.events)}").classes("m-soft")
-
-
 def _no_remedy(found: Json) -> str:
     if found["heldBack"]:
         return "The pod is gated: it is not scheduled until the gates are removed."
     if found["nodes"]["feasible"]:
-        return "Nothing: the pod can be scheduled."
+        return "Nothing is needed: the pod can be scheduled."
     return "No small change was found that makes a node feasible."

@@ -12,6 +12,7 @@ from nicegui import ui
 from moorage.endpoints.answers import PendingPod, QueueAnswer
 from moorage.endpoints.queries import QueueQuery
 from moorage.web.pages import shell
+from moorage.web.pages.alike import merged
 from moorage.web.pages.text import address, age, count, pod_url
 from moorage.web.source import ClusterSource, Json
 
@@ -27,6 +28,8 @@ PLACES = {
     "nodes": ("Nodes", "All nodes of the cluster"),
 }
 """Count → its label and meaning: places of pods, and nodes."""
+ALIKE = ("state", "reason", "priority")
+"""Pods with equal values are one row if there are many."""
 COLUMNS = (("pod", "Pod"), ("place", "State"), ("why", "Reason"), ("age", "Age"), ("priority", "Priority"))
 
 
@@ -39,7 +42,7 @@ class QueuePage:
     async def show(self) -> None:
         with shell.frame(self._source, "Queue", "Queue") as content:
             shell.headline("Pending pods")
-        await shell.load(content, self._fill)
+        await shell.load(content, self._fill, shell.AGAIN_SECONDS)
 
     async def _fill(self) -> None:
         answer = await self._source.queue(self._query)
@@ -61,7 +64,7 @@ class QueuePage:
                     self._next = ui.button("Next page", on_click=self._go_on)
                     for button in (self._first, self._next):
                         button.props("flat dense no-caps")
-        shell.Refresher(self._source, self._ask)
+        shell.Refresher(self._source, self._ask).show(stale(answer.connected))
         self._render(answer)
 
     # Actions
@@ -85,11 +88,12 @@ class QueuePage:
 
     # Content
 
-    async def _ask(self) -> None:
+    async def _ask(self) -> str | None:
         query = self._query
         answer = await self._source.queue(query)
         if answer != self._shown and query is self._query:  # the user may have moved on meanwhile
             self._render(answer)
+        return stale(answer.connected)
 
     def _render(self, answer: QueueAnswer) -> None:
         before, self._shown = self._shown, answer
@@ -97,7 +101,7 @@ class QueuePage:
             shell.refill(self._tiles, lambda: show_tiles(answer.places))
         shell.refill(self._groups, lambda: self._show_groups(answer))
         now = time.time()
-        self._table.rows = [_row(pod, now) for pod in answer.pods]
+        self._table.rows = merged([_row(pod, now) for pod in answer.pods], "pod", ALIKE)
         self._table.set_visibility(bool(answer.pods))
         self._first.set_visibility(bool(self._query.after))
         self._next.set_visibility(answer.after is not None)
@@ -127,8 +131,10 @@ class QueuePage:
             return
         if self._query.search or self._query.reason or self._query.place:
             shell.empty("No pods match.", "Clear the search, or choose All pods.")
-        else:
+        elif answer.connected:
             shell.empty("No pods are pending.", "Every pod has a node.")
+        else:
+            shell.empty("It is not known which pods are pending.", "The scheduler has not read the pods yet.")
 
 
 def show_tiles(places: Mapping[str, int]) -> None:
@@ -139,13 +145,31 @@ def show_tiles(places: Mapping[str, int]) -> None:
             ui.label(name).classes("m-soft")
 
 
+def stale(connected: bool) -> str | None:
+    """Return why an answer of the scheduler is out of date; None if it is not."""
+    return None if connected else "Pods and nodes are shown as it last saw them. The page goes on by itself."
+
+
 def _row(pod: PendingPod, now: float) -> Json:
+    place = PLACES.get(pod.place, (pod.place,))[0]
+    # The message goes on with what preemption says; the page of the pod shows that.
+    figures, dot, _ = pod.message.partition(". ")
+    why = f"{figures}{dot.strip()}" or pod.why
     return {
         "pod": pod.pod,
         "pod_url": pod_url(pod.pod),
-        "place": PLACES.get(pod.place, (pod.place,))[0]
-        + (f", retried within {age(pod.until - now)}" if pod.until is not None else ""),
-        "why": f"{pod.why} {count(pod.attempts, 'attempt')}." if pod.attempts else pod.why,
+        "place": place + (f", retried within {age(pod.until - now)}" if pod.until is not None else ""),
+        "state": (place, pod.nominated_node),
+        "reason": why,
+        "why": " ".join(
+            each
+            for each in (
+                f"Nominated to {pod.nominated_node}." if pod.nominated_node else "",
+                why,
+                f"{count(pod.attempts, 'attempt')}." if pod.attempts else "",
+            )
+            if each
+        ),
         "age": "" if pod.since is None else age(now - pod.since),
         "priority": pod.priority,
     }

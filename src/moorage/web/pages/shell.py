@@ -7,8 +7,10 @@ HTML, a style or a script.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +18,7 @@ from typing import Any, TypeVar
 from nicegui import Client, ui
 from nicegui.element import Element
 
-from moorage.api.errors import MoorageError
+from moorage.api.errors import MoorageError, TransportError
 from moorage.telemetry import logs
 from moorage.web.source import ClusterSource, ConfiguredSource, ObjectsSource, RereadSource, ResultsSource, WhatIfSource
 
@@ -39,6 +41,12 @@ document.addEventListener("keydown", (event) => {
 });
 </script>"""
 """The key `/` moves to the search field of a page."""
+PRIMARY = "#1369a6"
+"""The colour of buttons."""
+AGAIN_SECONDS = 2.0
+"""Time after which a page that could not be shown asks again."""
+ANSWER_SECONDS = 10.0
+"""Time that a busy browser may take."""
 _DARK = "moorage-dark"
 T = TypeVar("T")
 
@@ -50,29 +58,48 @@ def frame(source: Any, title: str, here: str = "") -> Iterator[Element]:
     """Show the page around its content. `here` names the current link."""
     ui.page_title(f"{title} · Moorage")
     chosen = ui.context.client.request.cookies.get(_DARK)
-    ui.dark_mode(None if chosen is None else chosen == "1")
-    ui.colors(primary="#1976b8")
+    mode = ui.dark_mode(None if chosen is None else chosen == "1")
+    ui.colors(primary=PRIMARY)
     with ui.header().classes("m-header"):
         ui.link("Moorage", "/").classes("m-brand")
         with ui.element("nav").classes("m-nav"):
             for name, (address, able) in LINKS.items():
                 if isinstance(source, able):
                     ui.link(name, address).classes("m-here" if name == here else "")
-        text(source.title).classes("m-source")
+        text(source.title).classes("m-source").tooltip(source.title)
         if isinstance(source, RereadSource):
             ui.button("Read again", on_click=partial(_read_again, source)).props("flat dense no-caps")
-        ui.button(icon="contrast", on_click=_toggle).props('flat dense round aria-label="Light or dark"')
-    with ui.element("main").classes("m-page") as content:
+        ui.button(icon="contrast", on_click=partial(_toggle, mode)).props('flat dense round aria-label="Light or dark"')
+    with ui.element("div").classes("m-page") as content:  # inside the page's <main>
         yield content
 
 
-def _toggle() -> None:
+def show_missing(source: Any, path: str) -> None:
+    """Show that there is no page at an address, and which pages there are."""
+    with frame(source, "Page not found"):
+        headline("Page not found")
+        with card():
+            text(f"There is no page at {path}.")
+            with ui.element("div").classes("m-row"):
+                for name, (address, able) in LINKS.items():
+                    if isinstance(source, able):
+                        ui.link(name, address)
+
+
+async def _toggle(mode: ui.dark_mode) -> None:
     """Switch between light and dark, and remember it."""
-    ui.run_javascript(
+    client = ui.context.client
+    dark = await ui.run_javascript(
         "const dark = !document.body.classList.contains('body--dark');"
         f"document.cookie = '{_DARK}=' + (dark ? 1 : 0) + ';path=/;max-age=31536000;samesite=lax';"
         "Quasar.Dark.set(dark);"
+        "return dark;",
+        timeout=ANSWER_SECONDS,
     )
+    mode.value = bool(dark)  # otherwise the next update of the page would switch back
+    for element in list(client.elements.values()):
+        if isinstance(element, ui.echart):
+            element.update()  # its colours are looked up again
 
 
 async def _read_again(source: RereadSource) -> None:
@@ -109,7 +136,8 @@ def empty(says: str, way_out: str = "") -> None:
 def table(
     columns: Sequence[tuple[str, str]], rows: list[dict[str, Any]], key: str, per_page: int | None = None
 ) -> ui.table:
-    """Show rows. Columns are field and heading; a field with a `FIELD_url` beside it is a link."""
+    """Show rows. Columns are field and heading; a field with a `FIELD_url` beside it is a link, and a field with
+    a `FIELD_more` stands for several rows (`alike.merged`)."""
     per_page = per_page if per_page is not None and len(rows) > per_page else None
     described = [
         {"name": field, "field": field, "label": label, "align": "left", "sortable": True} for field, label in columns
@@ -124,19 +152,44 @@ def table(
             f"body-cell-{field}",
             f"""<q-td :props="props"><div class="m-cell">
             <a v-if="props.row.{field}_url" :href="props.row.{field}_url">{{{{ props.row.{field} }}}}</a>
-            <template v-else>{{{{ props.row.{field} }}}}</template></div></q-td>""",
+            <template v-else>{{{{ props.row.{field} }}}}</template>
+            <details v-if="props.row.{field}_more" class="m-more">
+            <summary>and {{{{ props.row.{field}_more.length }}}} more</summary>
+            <div v-for="each in props.row.{field}_more" :key="each.text">
+            <a v-if="each.url" :href="each.url">{{{{ each.text }}}}</a>
+            <template v-else>{{{{ each.text }}}}</template></div></details></div></q-td>""",
         )
     return made
 
 
-async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
-    """Show a spinner, then what `fill` adds, or why it failed."""
+async def load(content: Element, fill: Callable[[], Awaitable[None]], again_seconds: float = 0.0) -> None:
+    """Show a spinner, then what `fill` adds, or why it failed.
+
+    `again_seconds` is for what may be repeated: while the server cannot be reached, try again after this time."""
     client = ui.context.client
     with content:
-        waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
+        waiting: Element = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
     await client.connected()
-    if _is_gone(client):
-        return
+    while not _is_gone(client):
+        error = await _filled(content, fill)
+        if _is_gone(client):
+            return
+        waiting.delete()
+        if error is None:
+            return
+        lost = again_seconds > 0 and isinstance(error, TransportError)
+        with content:
+            waiting = problem(error, partial(load, content, fill, again_seconds), lost)
+        if not lost:
+            return
+        await asyncio.sleep(again_seconds)
+        if waiting.is_deleted:
+            return  # the user has pressed the button
+
+
+async def _filled(content: Element, fill: Callable[[], Awaitable[None]]) -> Exception | None:
+    """Add what `fill` adds. Returns why it failed; None if it did not, or if the user has left the page."""
+    client = content.client
 
     async def filled() -> None:
         with content:
@@ -150,13 +203,8 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
         if not _is_gone(client):
             raise
     except Exception as error:
-        if _is_gone(client):
-            return
-        with content:
-            problem(error, partial(load, content, fill))
-    finally:
-        if not _is_gone(client):
-            waiting.delete()
+        return error
+    return None
 
 
 def _is_gone(client: Client) -> bool:
@@ -179,8 +227,8 @@ async def answered(place: Element, work: Awaitable[T]) -> T | None:
     return None if _is_gone(client) else found
 
 
-def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
-    """Show why there is no answer, and a button to try again."""
+def problem(error: Exception, again: Callable[[], Awaitable[None]], lost: bool = False) -> Element:
+    """Show why there is no answer, and a button to try again. `lost` says that this also happens by itself."""
     if not isinstance(error, MoorageError):
         _log.error("A page failed", error=error, stack=True)
     reason = str(error) if isinstance(error, MoorageError) else f"{type(error).__name__}: {error}"
@@ -190,9 +238,11 @@ def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
         await again()
 
     with card() as made:
-        text("Cannot show this page").classes("m-section m-bad").props('role="alert"')
+        title = "Connection lost; trying again" if lost else "Cannot show this page"
+        text(title).classes("m-section m-bad").props('role="alert"')
         text(reason)
-        ui.button("Try again", on_click=retry).props("outline no-caps")
+        ui.button("Try again", on_click=retry).props("outline no-caps").classes("m-start")
+    return made
 
 
 def refill(element: Element, fill: Callable[[], None]) -> None:
@@ -202,29 +252,51 @@ def refill(element: Element, fill: Callable[[], None]) -> None:
 
 
 class Refresher:
-    """Asks a changing source again, at most twice a second and one request at a time."""
+    """Asks a changing source again, at most twice a second and one request at a time.
+
+    If there is no answer, or the answer is out of date, the page says so, and its content turns grey.
+    """
 
     def __init__(
-        self, source: ClusterSource | ObjectsSource, ask: Callable[[], Awaitable[None]], at_least: float = 0.5
+        self, source: ClusterSource | ObjectsSource, ask: Callable[[], Awaitable[str | None]], at_least: float = 0.5
     ) -> None:
+        """`ask` may return why its answer is out of date."""
         self._ask = ask
         self._busy = False
+        self._answered = time.time()
+        self._lost: Element | None = None
         if source.refresh_seconds:
-            with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
-                self._why = text("")
-            self._lost.set_visibility(False)
+            with ui.element("div").classes("m-lost m-card").props('role="alert"') as lost:
+                self._what = text("").classes("m-section")
+                self._why = text("").classes("m-soft")
+            lost.set_visibility(False)
+            self._lost = lost
             ui.timer(max(at_least, source.refresh_seconds), self._tick, immediate=False)
+
+    def show(self, stale: str | None) -> None:
+        """Show why the content is out of date; None if it is not."""
+        if self._lost is None:
+            return
+        if stale:
+            self._what.text = "The scheduler has no connection to the API server"
+            self._why.text = stale
+        self._lost.set_visibility(bool(stale))
 
     async def _tick(self) -> None:
         if self._busy:
             return
         self._busy = True
         try:
-            await self._ask()
+            stale = await self._ask()
         except MoorageError as error:
-            self._why.text = f"No answer; trying again: {error}"
-            self._lost.set_visibility(True)
+            seen = datetime.fromtimestamp(self._answered, UTC)
+            what = "Connection lost." if isinstance(error, TransportError) else "No answer."
+            self._what.text = f"{what} The page shows the state of {seen:%H:%M:%S} UTC."
+            self._why.text = f"Trying again: {error}"
+            if self._lost is not None:
+                self._lost.set_visibility(True)
         else:
-            self._lost.set_visibility(False)
+            self._answered = time.time()
+            self.show(stale)
         finally:
             self._busy = False

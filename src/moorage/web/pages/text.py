@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 
@@ -18,6 +19,11 @@ def age(seconds: float) -> str:
     if whole < 3600 * 24:
         return f"{whole // 3600}h{whole % 3600 // 60}m"
     return f"{whole // 86400}d"
+
+
+def clock(epoch: float) -> str:
+    """Format a time as a date and a time of day."""
+    return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def count(number: int, noun: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from nicegui import events, ui
 
 from moorage.web.pages import shell
+from moorage.web.pages.alike import merged
 from moorage.web.pages.text import count
 from moorage.web.source import Json, ObjectsSource
 
@@ -18,6 +19,8 @@ FILES = {
 """Form → label of the button, and name of the file. The simulator reads YAML, and JSON is YAML."""
 MAX_BYTES = 64 << 20
 PER_PAGE = 20
+MAX_NAMES = 200
+"""Objects that the dialog names."""
 IMPORT = (
     "A snapshot, an export of kube-scheduler-simulator, or manifests. Objects that are not in the file stay. "
     "Pods are created after namespaces, classes, volumes and nodes; pods with a node keep it."
@@ -89,14 +92,14 @@ class Transfer:
         if created is None:
             return
         self._reset.clear()
-        with self._reset, ui.card():
+        with self._reset, ui.card().classes("m-dialog"):
             shell.text("Reset").classes("m-section")
             says = "Deletes the objects created since the cluster was started, and the objects that they own"
             ui.label(f"{says}: {count(len(created), 'object')}. Changes to older objects are not undone.")
-            for name in created[:PER_PAGE]:
-                shell.text(name).classes("m-soft")
-            if len(created) > PER_PAGE:
-                ui.label(f"and {len(created) - PER_PAGE:,} more").classes("m-soft")
+            if created:
+                _show_names(created[:MAX_NAMES])
+            if len(created) > MAX_NAMES:
+                ui.label(f"and {len(created) - MAX_NAMES:,} more").classes("m-soft")
             with ui.element("div").classes("m-row"):
                 if created:
                     ui.button("Delete objects", on_click=self._do_reset).props("unelevated color=negative")
@@ -123,6 +126,14 @@ class Transfer:
         says = f"{what}: {count(len(rows), 'object')}, {len(failed)} failed"
         shell.section(says).classes("m-bad" if failed else "m-good")
         rows = sorted(rows, key=lambda row: not row["failed"])
-        ordered = [{**row, "key": number} for number, row in enumerate(rows)]
+        ordered = merged(({**row, "key": number} for number, row in enumerate(rows)), "object", ("result", "failed"))
         if ordered:
             shell.table((("object", "Object"), ("result", "Result")), ordered, "key", PER_PAGE)
+
+
+def _show_names(names: Sequence[str]) -> None:
+    """Show a list that scrolls, so that the buttons below it stay visible."""
+    with ui.element("ul").classes("m-names").props('tabindex=0 aria-label="Objects to delete"'):
+        for name in names:
+            with ui.element("li"):
+                ui.label(name).classes("m-text")

@@ -8,6 +8,7 @@ from nicegui import ui
 
 from moorage.web.pages import explanation_view as view
 from moorage.web.pages import shell
+from moorage.web.pages.alike import merged
 from moorage.web.pages.text import count
 from moorage.web.source import Json, Question, WhatIfSource
 
@@ -36,6 +37,8 @@ class WhatIfPage:
             with shell.card():
                 self._show_form()
             self._answer = ui.element("div").classes("m-answer")
+        if self._drained or self._liked:
+            await self._try()  # the question is in the address
 
     def _show_form(self) -> None:
         self._manifests = (
@@ -73,7 +76,7 @@ class WhatIfPage:
             )
             return
         outcome = await self._source.what_if(question)
-        rows = list(_rows(outcome))
+        rows = merged(_rows(outcome), "pod", ("now", "then"))
         with shell.card():
             shell.section(_headline(outcome))
             if rows:
@@ -96,8 +99,9 @@ def _headline(outcome: Json) -> str:
             ("pending", "pending"),
             ("preempted", "preempted"),
             ("lost", "lost"),
+            ("blocked", "blocked"),
         )
-        if outcome[key]
+        if outcome.get(key)
     ]
     return ", ".join(parts) or "Nothing would change"
 
@@ -115,3 +119,4 @@ def _then(outcome: Json) -> Iterator[tuple[str, str]]:
     yield from ((pod, f"pending: {message}") for pod, message in outcome["pending"].items())
     yield from ((pod, "preempted") for pod in outcome["preempted"])
     yield from ((pod, "deleted; no controller recreates it") for pod in outcome["lost"])
+    yield from ((pod, f"stays on its node: {why}") for pod, why in outcome.get("blocked", {}).items())

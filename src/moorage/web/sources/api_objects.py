@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
+from moorage.api import json_text
 from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS, Resource, custom
 from moorage.client import requests, responses
@@ -54,7 +53,8 @@ class ApiObjects:
             answer = Answer(response.status, response.headers, await response.read(ANSWER_LIMIT))
         if not answer.succeeded:
             raise responses.failure(answer, request, time.time())
-        return msgspec.json.decode(answer.body, type=Json)
+        source = f"the answer to {request.method} {request.path}"
+        return json_text.load(answer.body, source, Json, max_bytes=ANSWER_LIMIT)
 
     async def close(self) -> None:
         if self._transport is not None:

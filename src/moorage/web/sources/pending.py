@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.times import parse_time
 from moorage.app.offline import AnyEngine
-from moorage.endpoints.answers import PendingPod, QueueAnswer, QueueGroup
+from moorage.endpoints.answers import PendingPod, QueueAnswer, QueueGroup, reason_of
 from moorage.endpoints.queries import QueueQuery
 from moorage.explain.judging import Judge
 from moorage.framework.statuses import NodeStatuses
@@ -46,7 +46,7 @@ class Pending:
 
     @property
     def reason(self) -> str:
-        return ",".join(self.judged.plugins)
+        return reason_of(self.judged.plugins)
 
     def answer(self) -> PendingPod:
         pod = self.pod

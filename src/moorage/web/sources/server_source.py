@@ -12,7 +12,6 @@ import msgspec
 from moorage.api.errors import MoorageError
 from moorage.app.clock import SystemClock
 from moorage.client.credentials import Credentials
-from moorage.endpoints import client
 from moorage.endpoints.answers import (
     AttemptDetails,
     CheckedConfiguration,
@@ -29,9 +28,9 @@ from moorage.endpoints.answers import (
 from moorage.endpoints.client import EndpointsClient
 from moorage.endpoints.queries import ROOT, NodeQuery, NodesQuery, QueueQuery, RecordsQuery
 from moorage.endpoints.v1 import configuration
-from moorage.web.source import Json, NodeContent, PodContent, Question
+from moorage.web.source import Explained, Json, NodeContent, PodContent, Question
+from moorage.web.sources.live_copy import LiveCopy
 from moorage.web.sources.node_columns import UsageColumns, label_columns
-from moorage.web.sources.trying import what_if
 
 FRESH_SECONDS, NODES_FRESH_SECONDS = 0.4, 4.0
 """Several browsers that ask at about the same time share one answer; listing all nodes is expensive."""
@@ -50,11 +49,12 @@ class ServerSource:
 
     def __init__(self, given: Credentials, *, usage: UsageColumns | None = None, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.title = f"scheduler at {given.server}"
+        self.title = f"{f'context {given.context}, ' if given.context else ''}scheduler at {given.server}"
         self._given = given
         self._usage = usage
         self._clock = SystemClock()
         self._client: EndpointsClient | None = None
+        self._copy: LiveCopy | None = None
         self._shared_answers: dict[tuple[str, str], tuple[float, asyncio.Task[Any]]] = {}
         """Request → when its answer expires, and the answer."""
 
@@ -67,7 +67,7 @@ class ServerSource:
     async def pod(self, key: str) -> PodContent:
         query = RecordsQuery(key, limit=ATTEMPTS, nodes=0)
         answer = await self._ask(f"{ROOT}/records", RecordsAnswer, query)
-        return PodContent(None, answer.waiting, answer.records)
+        return PodContent(None, answer.waiting, answer.records, answer.exists, answer.node)
 
     async def attempt(self, key: str, sequence: int) -> AttemptDetails:
         query = RecordsQuery(key, before=sequence + 1, limit=1, nodes=MAX_NAMES)
@@ -78,9 +78,14 @@ class ServerSource:
 
     async def what_if(self, question: Question) -> Json:
         """Try a change with the scheduler's own configuration, on the objects that it sees now."""
-        configured = await client.configuration(self._given)
-        cluster = await client.cluster(self._given, configured.resources())
-        return await asyncio.to_thread(what_if, cluster, configured, question)
+        return await self._copied().what_if(question)
+
+    async def explained(self, key: str, since: float) -> Explained:
+        return await self._copied().explain(key, since)
+
+    def _copied(self) -> LiveCopy:
+        self._copy = self._copy or LiveCopy(self._given)
+        return self._copy
 
     async def nodes(self) -> Json:
         return await self._shared(("nodes", ""), NODES_FRESH_SECONDS, self._columns)
@@ -92,6 +97,7 @@ class ServerSource:
         columns = {
             "names": [node.name for node in found],
             "unschedulable": [node.unschedulable for node in found],
+            "deleting": [node.deleting_since is not None for node in found],
             "labels": label_columns([node.labels for node in found]),
             "amounts": {
                 name: {

@@ -15,17 +15,10 @@ from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 from moorage.app.configuration import Configuration
 from moorage.app.offline import question_engine
-from moorage.endpoints.answers import (
-    CheckedConfiguration,
-    ConfigurationAnswer,
-    NodeAnswer,
-    NodeTaint,
-    PodOnNode,
-    QueueAnswer,
-    SummaryAnswer,
-)
+from moorage.endpoints.answers import CheckedConfiguration, ConfigurationAnswer, NodeAnswer, QueueAnswer, SummaryAnswer
 from moorage.endpoints.queries import QueueQuery
 from moorage.endpoints.v1 import configuration as configurations
+from moorage.endpoints.v1 import nodes as nodes_view
 from moorage.explain.explanation import explain
 from moorage.explain.judging import Judge, find_pod
 from moorage.framework.nodes import Nodes, NodeView
@@ -126,7 +119,7 @@ class SnapshotSource:
         return await self._call(lambda: configurations.described(self._configured))
 
     async def check(self, text: str) -> CheckedConfiguration:
-        return await self._call(lambda: configurations.check(text, self._configured.registry))
+        return await self._call(lambda: configurations.check(text, self._configured.registry, self._configured.gates))
 
     # On the thread
 
@@ -150,6 +143,7 @@ def _columns(nodes: Nodes) -> Json:
     return {
         "names": nodes.names,
         "unschedulable": [view.unschedulable for view in views],
+        "deleting": [view.node.metadata.deletion_timestamp is not None for view in views],
         "labels": label_columns([view.labels for view in views]),
         "amounts": {
             name: {"allocatable": nodes.allocatable(name).tolist(), "requested": nodes.requested(name).tolist()}
@@ -160,25 +154,5 @@ def _columns(nodes: Nodes) -> Json:
 
 def _described(view: NodeView) -> NodeAnswer:
     pods = sorted(view.pods, key=lambda pod: pod.key)
-    return NodeAnswer(
-        name=view.name,
-        labels=dict(view.labels),
-        taints=[NodeTaint(key=each.key, value=each.value, effect=each.effect) for each in view.taints],
-        unschedulable=view.unschedulable,
-        allocatable=dict(view.allocatable),
-        requested={name: amount for name, amount in view.requested.items() if name != "pods"},
-        pod_count=len(pods),
-        pods=[
-            PodOnNode(
-                pod=pod.key,
-                uid=pod.uid,
-                profile=pod.scheduler_name,
-                priority=pod.priority,
-                assumed=False,
-                terminating=pod.is_terminating,
-                requests={name: amount for name, amount in pod_requests(pod).items() if amount},
-            )
-            for pod in pods[:MAX_PODS]
-        ],
-        after=None,
-    )
+    shown = [nodes_view.pod_on_node(pod, pod_requests(pod)) for pod in pods[:MAX_PODS]]
+    return nodes_view.described(view, {**view.requested, "pods": len(pods)}, shown, None)

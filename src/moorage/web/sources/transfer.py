@@ -13,10 +13,8 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any
 
-import msgspec
-
 from moorage import snapshots
-from moorage.api import yaml_text
+from moorage.api import json_text, yaml_text
 from moorage.api.errors import AlreadyExists, MoorageError, NotFound
 from moorage.api.resources import NODES, PERSISTENT_VOLUMES, PODS, Resource
 from moorage.api.times import format_time
@@ -124,7 +122,7 @@ async def bring_in(objects: ApiObjects, content: bytes, replace: bool) -> list[J
 
 def read(content: bytes) -> tuple[list[Json], bool]:
     """Return the objects of a file, and whether it also has a scheduler configuration."""
-    data = snapshots.unpacked(SOURCE, content) if content[:2] == snapshots.GZIP else content
+    data = snapshots.unpacked(SOURCE, content, yaml_text.MAX_BYTES, "start a cluster with `moorage up --snapshot`")
     lists = _lists(data)
     if lists is None:
         return parse_manifest(data, SOURCE), False
@@ -141,8 +139,10 @@ def read(content: bytes) -> tuple[list[Json], bool]:
 def _lists(data: bytes) -> dict[str, Any] | None:
     """Return objects by kind; None if the file has another format."""
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        value = json_text.load(data, SOURCE)
+    except json_text.JsonTooDeep:
+        raise
+    except json_text.JsonError:
         found = yaml_text.load_all(data, SOURCE)
         value = found[0] if len(found) == 1 else None
     return value if isinstance(value, dict) and value.keys() & snapshots.KEYS.keys() else None

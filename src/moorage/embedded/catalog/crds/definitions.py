@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.embedded.admission.problems import IMMUTABLE, Problems
+from moorage.embedded.catalog.crds.patterns import PatternError, compile_pattern
 from moorage.embedded.catalog.crds.schemas import INT_OR_STRING, PRESERVE
 from moorage.embedded.catalog.printing.json_path import PathError, compile_path
 from moorage.store.objects import Raw
@@ -18,6 +18,8 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _SCOPES = ("Cluster", "Namespaced")
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _COLUMN_TYPES = ("integer", "number", "string", "boolean", "date")
+_NOT_SUPPORTED = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
+_UNIQUE_ITEMS = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
 _ONE_STORAGE = "must have exactly one version marked as storage version"
 
 
@@ -35,11 +37,11 @@ class DefinitionAdmission:
         return filled
 
 
-def is_sound(raw: Raw) -> bool:
-    """Whether a stored definition can be served."""
+def check_stored(raw: Raw) -> str:
+    """Return why a stored definition cannot be served; empty if it can."""
     problems = Problems()
     _check(_filled(raw, new=False), None, problems)
-    return not problems
+    return ", ".join(f"{cause.field}: {cause.message}" for cause in problems.causes)
 
 
 def _filled(raw: Raw, *, new: bool) -> Raw:
@@ -119,6 +121,8 @@ def _check_version(version: Raw, path: str, problems: Problems) -> None:
     else:
         for below, where in _levels(schema, at):
             _check_level(below, where, problems)
+        for below, where in _all_schemas(schema, at):
+            _check_keywords(below, where, problems)
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         _check_column(_map(column), f"{path}.additionalPrinterColumns[{index}]", problems)
     scale = _map(_map(version.get("subresources")).get("scale"))
@@ -136,10 +140,39 @@ def _levels(schema: Raw, path: str) -> Iterator[tuple[Raw, str]]:
             yield from _levels(schema[keyword], f"{path}.{keyword}")
 
 
+def _all_schemas(schema: Raw, path: str) -> Iterator[tuple[Raw, str]]:
+    """Every schema inside one, itself and those of allOf, anyOf, oneOf and not included, with its place."""
+    for level, where in _levels(schema, path):
+        yield level, where
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            choices = level.get(keyword)
+            for index, below in enumerate(choices if isinstance(choices, list) else ()):
+                yield from _all_schemas(_map(below), f"{where}.{keyword}[{index}]")
+        if isinstance(level.get("not"), dict):
+            yield from _all_schemas(level["not"], f"{where}.not")
+
+
+def _check_keywords(schema: Raw, path: str, problems: Problems) -> None:
+    """Follows apis/apiextensions/validation/validation.go and apiserver/schema/validation.go."""
+    for keyword in _NOT_SUPPORTED:
+        if schema.get(keyword):
+            problems.forbidden(f"{path}.{keyword}", f"{keyword} is not supported")
+    if schema.get("uniqueItems"):
+        problems.forbidden(f"{path}.uniqueItems", _UNIQUE_ITEMS)
+    pattern = schema.get("pattern")
+    if pattern is None:
+        return
+    if not isinstance(pattern, str):
+        problems.invalid(f"{path}.pattern", pattern, "must be a string")
+        return
+    try:
+        compile_pattern(pattern)
+    except PatternError as error:
+        problems.invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
+
+
 def _check_level(schema: Raw, path: str, problems: Problems) -> None:
     type_ = schema.get("type")
-    if schema.get("$ref") is not None:
-        problems.forbidden(f"{path}.$ref", "must not be set: references are not supported")
     if type_ is None or type_ == "":
         if not schema.get(INT_OR_STRING) and not schema.get(PRESERVE):
             problems.required(f"{path}.type", "must not be empty for specified object fields")
@@ -147,17 +180,6 @@ def _check_level(schema: Raw, path: str, problems: Problems) -> None:
         problems.not_supported(f"{path}.type", type_, _TYPES)
     if type_ == "array" and not isinstance(schema.get("items"), dict):
         problems.required(f"{path}.items", "must be specified")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and (why := _bad_pattern(pattern)):
-        problems.invalid(f"{path}.pattern", pattern, f"must be a valid regular expression: {why}")
-
-
-def _bad_pattern(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return str(error)
-    return ""
 
 
 def _check_column(column: Raw, path: str, problems: Problems) -> None:

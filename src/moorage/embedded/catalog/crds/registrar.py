@@ -15,16 +15,18 @@ from typing import Any, TypeAlias
 
 from moorage.api.errors import Conflict, Gone, NotFound
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
-from moorage.embedded.catalog.crds.definitions import FINALIZER, is_sound
+from moorage.embedded.catalog.crds.definitions import FINALIZER, check_stored
 from moorage.embedded.catalog.crds.kinds import served_kinds, storage_resource
 from moorage.embedded.catalog.kinds import Catalog, ServedKind
 from moorage.framework.ports import DELETED
 from moorage.store.objects import Raw, Stored, timestamp, with_meta
 from moorage.store.reading import Subscription
 from moorage.store.store import Store
+from moorage.telemetry import logs
 
 Defer: TypeAlias = Callable[[Callable[[], None]], object]
 """Calls a function soon, such as `loop.call_soon`."""
+_log = logs.get(__name__)
 
 
 def conflict(definition: Raw, others: Iterable[ServedKind]) -> tuple[str, str] | None:
@@ -122,7 +124,14 @@ class Registrar:
         """Catches up with the store."""
         self._planned = False
         for name, definition in self._changed().items():
-            if definition is None or not is_sound(definition):
+            problem = check_stored(definition) if definition is not None else ""
+            if definition is None or problem:
+                if problem:
+                    _log.warning(
+                        "CustomResourceDefinition is not served because it is invalid; correct it",
+                        name=name,
+                        err=problem,
+                    )
                 self._forget(name)
             else:
                 self._definitions[name] = definition

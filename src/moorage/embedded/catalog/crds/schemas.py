@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from jsonschema import validators
 from jsonschema.exceptions import ValidationError
 
 from moorage.embedded.admission.problems import Problems
+from moorage.embedded.catalog.crds import patterns
 from moorage.store.objects import Raw
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -149,8 +150,16 @@ for _name, _read in _FORMATS.items():
 
     _format_checker.checks(_name, raises=ValueError)(_check)
 
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Raw) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not patterns.matches(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
 _Draft4 = validators.extend(  # type: ignore[no-untyped-call]
-    jsonschema.Draft4Validator, type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    jsonschema.Draft4Validator,
+    {"pattern": _pattern},
+    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
 
 

@@ -60,7 +60,7 @@ _ON_OBJECTS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     "patch": ("patch", "patch", _WRITE_PARAMETERS),
     "delete": ("delete", "delete", _DELETE_PARAMETERS),
 }
-KUBERNETES_VERSION = "v1.36"
+KUBERNETES_VERSION = "v1.37"
 """The API that is described."""
 _INFO = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _META = ("meta/v1", "ObjectMeta")

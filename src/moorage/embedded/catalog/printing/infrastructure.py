@@ -280,4 +280,5 @@ INGRESS_CLASSES = Printer(
         AGE,
     )
 )
+RUNTIME_CLASSES = Printer((NAME, string("Handler", ".handler"), AGE))
 NETWORK_POLICIES = Printer((NAME, string("Pod-Selector", selector(".spec.podSelector")), AGE))

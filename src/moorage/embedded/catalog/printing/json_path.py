@@ -16,7 +16,9 @@ Step: TypeAlias = Callable[[Any], Iterator[Any]]
 _FIELD = re.compile(r"\.((?:[^.\[\]\\]|\\.)+)")
 _QUOTED = re.compile(r"""\[(['"])(.*?)\1\]""")
 _INDEX = re.compile(r"\[(-?\d+|\*)\]")
-_FILTER = re.compile(r"""\[\?\(\s*@((?:\.(?:[^.\[\]\\=!\s]|\\.)+)+)\s*(==|!=)\s*(['"]?)(.*?)\3\s*\)\]""")
+_FILTER = re.compile(r"""\[\?\(\s*+@((?:\.(?:[^.\[\]\\=!\s]|\\.)+)+)\s*+(==|!=)\s*+(['"]?)(.*?)\3\s*+\)\]""")
+MAX_CHARACTERS = 1000
+"""Of a path: the time to read one is at most quadratic in its length."""
 
 
 class PathError(ValueError):
@@ -26,6 +28,8 @@ class PathError(ValueError):
 @lru_cache(maxsize=256)
 def compile_path(path: str) -> tuple[Step, ...]:
     """Return the steps of a path, or raise a PathError."""
+    if len(path) > MAX_CHARACTERS:
+        raise PathError(f"JSONPath {path[:40]!r}… is longer than {MAX_CHARACTERS} characters")
     steps: list[Step] = []
     rest = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     while rest and rest != ".":
