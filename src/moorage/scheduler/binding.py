@@ -67,8 +67,8 @@ class BindingCycle:
         self._post = post
         """Posts the result of a binding cycle to the inbox."""
         self._may_bind = may_bind
-        self._pre_binding: dict[str, asyncio.Task[Status]] = {}
-        """UID → the PreBind in progress, which preemption may cancel."""
+        self._pre_binding: dict[str, asyncio.Task[Status] | None] = {}
+        """UID → the PreBind in progress, which preemption may cancel; None while it is announced."""
         self._stopped: dict[str, str] = {}
         """UID → the reason, for pods whose PreBind preemption has cancelled."""
         self._sent: set[asyncio.Task[None]] = set()
@@ -157,9 +157,17 @@ class BindingCycle:
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
-        if status.is_success and (flight.groups or placement.held is not None):
+        if not status.is_success or not (flight.groups or placement.held is not None):
+            return flight, status
+        uid = placement.pod.uid
+        if flight.groups:
+            self._pre_binding[uid] = None
+        try:
             await self._writer.announce(placement.pod, placement.node)
-        return flight, status
+        finally:
+            self._pre_binding.pop(uid, None)
+            reason = self._stopped.pop(uid, None)
+        return flight, status if reason is None else Status.error(reason)
 
     async def _pre_bind(self, placement: PodPlacement, flight: Flight) -> Status:
         if not flight.groups:
@@ -185,12 +193,16 @@ class BindingCycle:
         return status if reason is None else Status.error(reason)
 
     def stop_pre_bind(self, uid: str, reason: str) -> bool:
-        """Cancel the PreBind of a pod for preemption. Return False if the pod is not in PreBind."""
-        task = self._pre_binding.get(uid)
-        if task is None or task.done():
+        """Cancel the PreBind of a pod for preemption, also if it is about to begin. Return False if the pod is in
+        neither state."""
+        if uid not in self._pre_binding:
             return False
+        task = self._pre_binding[uid]
+        if task is not None:
+            if task.done():
+                return False
+            task.cancel()
         self._stopped[uid] = reason
-        task.cancel()
         return True
 
     async def _bind(self, placement: PodPlacement) -> None:

@@ -5,9 +5,10 @@ pkg/scheduler/framework/preemption/executor.go.
                      │ one failed                     │ failed
                      └────────────────────────────────┴─▶ the preemptor is tried again at once
 
-Until then PreEnqueue holds the preemptor back, because it would only preempt once more. Each deletion frees
-space and wakes the preemptor; the last victim decides when it is let through. The watch may report that
-deletion before the API server has answered the request. A wake-up that came too early is repeated at the end.
+Until then PreEnqueue holds the preemptor back, because it would only preempt once more: a victim that was stopped in
+memory is on its node until its binding task has ended, and a deleted one until the watch reports it. Each victim that
+leaves wakes the preemptor, and the last one lets it through. The watch may report a deletion before the API server has
+answered the request. A wake-up that came too early is repeated at the end.
 Every write names the UID of its pod, so that a pod recreated under the same name is left alone.
 """
 
@@ -31,7 +32,7 @@ RETRIES = 4
 FIRST_DELAY = 0.01
 """Seconds before the first retry; five times as long before each further one."""
 MAX_LOOKS = 100
-"""How often a victim that was stopped in memory is looked for on its node."""
+"""How often the state is asked whether it knows what was done to the victims."""
 
 
 Victim = tuple[str, Pod]
@@ -41,11 +42,14 @@ Victim = tuple[str, Pod]
 class _Run:
     """One running preemption."""
 
-    __slots__ = ("last", "last_in_memory", "passed")
+    __slots__ = ("last_in_memory", "passed", "reached_last", "unseen", "victims")
 
-    def __init__(self) -> None:
-        self.last: Pod | None = None
-        """The last victim, once all others have been dealt with."""
+    def __init__(self, victims: Sequence[Victim]) -> None:
+        self.victims = victims
+        self.unseen = list(victims)
+        """Victims that the state may still know as they were."""
+        self.reached_last = False
+        """Whether all victims but the last have been dealt with."""
         self.last_in_memory = False
         """Whether the last victim was stopped before it was bound, so that no deletion will wake the preemptor."""
         self.passed = False
@@ -67,14 +71,27 @@ class Evictor:
         run = self._runs.get(pod.uid)
         if run is None:
             return False
-        if run.last is None or self._is_untouched(run.last):
+        if not run.reached_last or not self._is_seen(run):
             return True
         run.passed = True
         return False
 
-    def _is_untouched(self, victim: Pod) -> bool:
-        current = self._handle.lister(PODS).get(victim.name, victim.namespace)
-        return isinstance(current, Pod) and current.uid == victim.uid and not current.is_terminating
+    def _is_seen(self, run: _Run) -> bool:
+        """Return whether the state knows what was done to each victim. No victim is checked again once it does."""
+        while run.unseen:
+            if self._is_untouched(run.unseen[-1]):
+                return False
+            del run.unseen[-1]
+        return True
+
+    def _is_untouched(self, victim: Victim) -> bool:
+        """Return whether the state knows the victim as it was, so that the preemptor would evict it once more."""
+        current = self._current(victim[1])
+        return not current.is_terminating if current is not None and current.is_assigned else self._remains(victim)
+
+    def _current(self, pod: Pod) -> Pod | None:
+        current = self._handle.lister(PODS).get(pod.name, pod.namespace)
+        return current if isinstance(current, Pod) and current.uid == pod.uid else None
 
     def start(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
         """Start to evict the victims of one or several nodes; see `Preemption.evict`."""
@@ -85,34 +102,44 @@ class Evictor:
         outranked = [*{p.uid: p for p in nominated if p.priority < pod.priority}.values()]
         for other in outranked:
             self._handle.nominator.forget(other.uid)
-        self._runs[pod.uid] = run = _Run()
-        self._handle.spawn(self._run(run, (pod, *siblings), victims, outranked), f"preemption for {pod.key}")
+        self._runs[pod.uid] = run = _Run(victims)
+        self._handle.spawn(self._run(run, (pod, *siblings), outranked), f"preemption for {pod.key}")
 
-    async def _run(
-        self, run: _Run, waiting: Sequence[Pod], victims: Sequence[Victim], outranked: Sequence[Pod]
-    ) -> None:
-        pod, succeeded, began = waiting[0], False, self._handle.clock.now()
+    async def _run(self, run: _Run, waiting: Sequence[Pod], outranked: Sequence[Pod]) -> None:
+        pod, succeeded = waiting[0], False
         try:
-            await self._take_nominations(outranked)
-            succeeded = await self._preempt_all(run, pod, victims)
-            if run.last_in_memory and self._handle.behaviour.victims_in_memory_activate:
-                await self._wait_until_gone(victims[-1])
+            succeeded = await self._evict(run, pod, outranked)
+            if succeeded:
+                await self._wait_until_seen(run)
         finally:
             if self._runs.get(pod.uid) is run:
                 del self._runs[pod.uid]
-            # A victim that still has to leave will wake the pod; no other event is sure to.
-            if not succeeded or not (run.passed or any(map(self._remains, victims))):
+            if not succeeded or self._must_activate(run):
                 self._handle.activate(waiting)
+            _log.info(2, "Preemption finished", preemptor=pod.key, node=run.victims[0][0], succeeded=succeeded)
+
+    def _must_activate(self, run: _Run) -> bool:
+        """Return whether no event is sure to wake the preemptor. A victim that still has to leave will."""
+        left_to_events = run.last_in_memory and not self._handle.behaviour.victims_in_memory_activate
+        return not (run.passed or left_to_events or any(map(self._remains, run.victims)))
+
+    async def _evict(self, run: _Run, pod: Pod, outranked: Sequence[Pod]) -> bool:
+        """Evict all victims, and measure how long it takes. Return False if one could not be evicted."""
+        succeeded, began = False, self._handle.clock.now()
+        try:
+            await self._take_nominations(outranked)
+            succeeded = await self._preempt_all(run, pod)
+        finally:
             metrics: SchedulerMetrics | None = self._handle.shared(METRICS, lambda: None)
             if metrics is not None:
                 metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
-            _log.info(2, "Preemption finished", preemptor=pod.key, node=victims[0][0], succeeded=succeeded)
+        return succeeded
 
-    async def _wait_until_gone(self, victim: Victim) -> None:
-        """Wait until a victim that was stopped in memory has given its node back, so that the preemptor can be tried
-        again at once; it would evict the victim a second time before."""
+    async def _wait_until_seen(self, run: _Run) -> None:
+        """Wait until the state knows what was done to the victims. A preemptor that is tried before would evict them a
+        second time; it would even delete a victim that was stopped in memory and is pending again."""
         for _ in range(MAX_LOOKS):
-            if not self._remains(victim):
+            if self._is_seen(run):
                 return
             await self._handle.clock.sleep(FIRST_DELAY)
 
@@ -138,12 +165,12 @@ class Evictor:
         if pods:
             self._handle.activate(pods)
 
-    async def _preempt_all(self, run: _Run, pod: Pod, victims: Sequence[Victim]) -> bool:
-        *others, last = victims
+    async def _preempt_all(self, run: _Run, pod: Pod) -> bool:
+        *others, last = run.victims
         done = await asyncio.gather(*(self._preempt(pod, *victim) for victim in others))
         if not all(done):
             return False
-        run.last = last[1]
+        run.reached_last = True
         return await self._preempt(pod, *last, run)
 
     async def _preempt(self, pod: Pod, node_name: str, victim: Pod, run: _Run | None = None) -> bool:
@@ -155,6 +182,9 @@ class Evictor:
             if run is not None:
                 run.last_in_memory = True
             return True
+        current = self._current(victim)
+        if current is not None and not current.is_assigned and not self._remains((node_name, victim)):
+            return True  # its binding failed meanwhile: it is a pending pod, which takes no space
         try:
             if await self._writer.delete(victim, pod.scheduler_name):
                 self._record_event(pod, victim, note)
