@@ -21,7 +21,7 @@ _FEW = 16
 LIMIT = 2**62 - 1
 """No amount is larger, so that sums and differences with a column stay within int64."""
 
-_MAX_REMEMBERED = 32768
+_MAX_REMEMBERED = 16384
 """Amounts of templates that are remembered."""
 
 

@@ -43,7 +43,7 @@ _replace = msgspec.structs.replace
 
 NO_KEYS: Mapping[Any, Sequence[Hashable]] = MappingProxyType({})
 
-_MAX_REMEMBERED = 32768
+_MAX_REMEMBERED = 16384
 """Amounts and ports of templates that are kept."""
 
 
