@@ -114,6 +114,13 @@ def test_only_pods_that_are_alive_count_and_pending_ones_are_grouped_by_reason()
     ]
 
 
+def test_a_rollout_has_more_pods_than_wanted():
+    pods = [typed(pod(f"p{i}", "r", node="n")) for i in range(3)]
+    deployment = owned("Deployment", "qd", "d", {"replicas": 2})
+    found = explain_owner(OwnerObjects("Deployment", deployment, (), pods))
+    assert found.headline == "Deployment q/qd: 3 pods exist, 1 more than the 2 wanted, and all of them have a node."
+
+
 def read(*forbidden: tuple[str, Resource], kind: str = "Deployment") -> OwnerObjects:
     """Read a Deployment from a server that refuses some calls: verb and kind."""
     deployment = owned("Deployment", "qd", "d", {"replicas": 2})

@@ -128,7 +128,10 @@ def explain_owner(objects: OwnerObjects) -> OwnerExplanation:
 
 
 def _headline(objects: OwnerObjects, wanted: int, existing: int, pending: int | None) -> str:
-    said = f"{objects.kind} {objects.key}: {existing} of {wanted} pods exist"
+    if existing > wanted:  # a rollout creates new pods before it deletes old ones
+        said = f"{objects.kind} {objects.key}: {existing} pods exist, {existing - wanted} more than the {wanted} wanted"
+    else:
+        said = f"{objects.kind} {objects.key}: {existing} of {wanted} pods exist"
     if pending is None or not existing:
         return f"{said}."
     if not pending:
