@@ -239,14 +239,14 @@ def table() -> list[Stuck]:
         Stuck(
             pod("foreign", scheduler="volcano"),
             r"waits for the scheduler volcano; default-scheduler does not schedule it\.",
-            ("of 6 nodes would be feasible", "Node dying is feasible, but it is being deleted since"),
+            ("of 6 nodes would be feasible", "Node dying is feasible, but it has been terminating since"),
             "Start the scheduler volcano, or recreate the pod without schedulerName",
             "schedulerName: default-scheduler",
         ),
         Stuck(
             pod("nominated", cpu="1", priorityClassName="high", nodeSelector=SSD),
             r"is nominated to w1 and waits for 1 victim to leave\.",
-            ("is being deleted since", "violates the disruption budget t/guarded"),
+            ("has been terminating since", "violates the disruption budget t/guarded"),
             status={"nominatedNodeName": "w1"},
         ),
         Stuck(
@@ -276,7 +276,7 @@ def table() -> list[Stuck]:
         Stuck(
             pod("unpullable", nodeSelector={"pool": "old"}, image="x"),
             r'is placed on dying and does not run: container main: ImagePullBackOff: Back-off pulling image "x"\.',
-            ("Node dying is being deleted since",),
+            ("Node dying has been terminating since",),
             "Correct the image of container main",
             "kubectl -n t set image pod/unpullable main=IMAGE",
             exit=0,
@@ -290,7 +290,7 @@ def table() -> list[Stuck]:
         Stuck(
             pod("old", nodeSelector={"pool": "old"}),
             r"is placed on dying; its containers do not run yet\.",
-            ("Node dying is being deleted since",),
+            ("Node dying has been terminating since",),
             exit=0,
         ),
         Stuck(

@@ -184,7 +184,7 @@ def test_a_node_that_is_being_deleted_is_no_success(name):
 def test_a_feasible_node_that_is_being_deleted_is_said():
     pod = make_pod("p")
     found = ask(load([leaving(make_node("n"))], [pod]), pod)
-    assert found.facts == ("Node n is feasible, but it is being deleted since 2026-01-01T00:00:00Z.",)
+    assert found.facts == ("Node n is feasible, but it has been terminating since 2026-01-01T00:00:00Z.",)
 
 
 def test_the_right_to_preempt_may_help():

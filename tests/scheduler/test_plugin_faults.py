@@ -157,7 +157,7 @@ MEANINGLESS = [
 def test_a_code_without_meaning_at_a_point_is_an_error(point, status):
     note = fail_once(point, status)
     assert note.startswith(prefix(point))
-    assert f"{status.code.label} is no answer to {point}" in note
+    assert f"{status.code.label} is not a valid answer to {point}" in note
 
 
 SCORES = [
@@ -210,7 +210,7 @@ VECTORS = [
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), ["x"] * 0), "IndexError", id="too few reasons"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), lambda i: i), "text", id="a number as reason"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), 5), "", id="a number for a reason"),
-    pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.WAIT), "Wait is no answer", id="Wait"),
+    pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.WAIT), "Wait is not a valid answer", id="Wait"),
     pytest.param(lambda nodes: nodes.refuse(nodes.named("a"), "x", Code.ERROR), ": x", id="an Error"),
 ]
 

@@ -117,7 +117,7 @@ def test_the_victims_of_a_nominated_pod_are_those_of_the_attempt_that_nominated_
     ("changes", "expected"),
     [
         ({}, ("Schedulable", "m-good")),
-        ({"deletingSince": 0.0}, ("Being deleted since 1970-01-01 00:00:00 UTC", "m-bad")),
+        ({"deletingSince": 0.0}, ("Terminating since 1970-01-01 00:00:00 UTC", "m-bad")),
         ({"unschedulable": True}, ("Cordoned: accepts no new pods", "m-bad")),
         (
             {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "Gone", "message": "", "since": None}]},

@@ -83,7 +83,7 @@ def _leaving_facts(judgement: Judgement, leaving: Mapping[str, str]) -> Iterator
     for name, since in itertools.islice(leaving.items(), MAX_FACTS):
         row = judgement.nodes.columns.row_of(name)
         if row >= 0 and judgement.feasible and judgement.attempt.ok[row]:
-            yield f"Node {name} is feasible, but it is being deleted since {since}."
+            yield f"Node {name} is feasible, but it has been terminating since {since}."
 
 
 def _budgets(judge: Judge, pod: Pod) -> Iterator[str]:

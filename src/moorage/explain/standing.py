@@ -52,7 +52,7 @@ def standing(pod: Pod, around: Surroundings) -> PodStanding:
         return _assigned(pod, around)
     if pod.is_terminating:
         since = pod.metadata.deletion_timestamp
-        return PodStanding("terminating", f"{pod.key} is being deleted since {since}; it is not scheduled any more.")
+        return PodStanding("terminating", f"{pod.key} has been terminating since {since}; it will not be scheduled.")
     if around.held_back:
         return _gated(pod, around)
     if around.schedulers and pod.scheduler_name not in around.schedulers:
@@ -70,7 +70,7 @@ def _assigned(pod: Pod, around: Surroundings) -> PodStanding:
     facts = list(_node_facts(around.node, name))
     if pod.is_terminating:
         since = pod.metadata.deletion_timestamp
-        text = f"{pod.key} is being deleted since {since}; it is on {name}."
+        text = f"{pod.key} has been terminating since {since}; it is on {name}."
         return PodStanding("terminating", text, tuple(facts), ends_well=True)
     waiting = list(_waiting(pod))
     if waiting:
@@ -122,7 +122,7 @@ def _nominated(pod: Pod, around: Surroundings) -> PodStanding:
         return PodStanding("nominated", text, tuple(facts))
     victims = "1 victim" if len(leaving) == 1 else f"{len(leaving)} victims"
     text = f"{pod.key} is nominated to {name} and waits for {victims} to leave."
-    named = [f"{other.key} is being deleted since {other.metadata.deletion_timestamp}." for other in leaving]
+    named = [f"{other.key} has been terminating since {other.metadata.deletion_timestamp}." for other in leaving]
     return PodStanding("nominated", text, (*named[:MAX_NAMED], *facts))
 
 
@@ -130,7 +130,7 @@ def _node_facts(node: Node | None, name: str) -> Iterator[str]:
     if node is None:
         yield f"Node {name} does not exist."
     elif node.metadata.deletion_timestamp is not None:
-        yield f"Node {name} is being deleted since {node.metadata.deletion_timestamp}."
+        yield f"Node {name} has been terminating since {node.metadata.deletion_timestamp}."
 
 
 def _waiting(pod: Pod) -> Iterator[str]:

@@ -70,7 +70,7 @@ def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -
 def unexpected(plugin: Plugin, point: str, pod: Pod, status: Status, node: str = "") -> Status:
     """Return the Error for a code that is not allowed at this point."""
     return failed(
-        plugin, point, pod, ValueError(f"{status.code.label} is no answer to {point}: {status.message}"), node
+        plugin, point, pod, ValueError(f"{status.code.label} is not a valid answer to {point}: {status.message}"), node
     )
 
 

@@ -143,7 +143,7 @@ def test_a_node_that_is_being_deleted_is_not_called_schedulable(serve, look, tmp
     page = look(serve("--snapshot", clusters.write(tmp_path_factory.mktemp("node"), "leaving", cluster))).open(
         "/node/leaving"
     )
-    page.wait_for_selector("text=Being deleted since 2026-01-02 03:04:05 UTC")
+    page.wait_for_selector("text=Terminating since 2026-01-02 03:04:05 UTC")
     assert page.get_by_text("Schedulable", exact=True).count() == 0
     assert "KubeletReady" in page.locator("section", has_text="Conditions").inner_text()
     row = page.locator("tr", has_text="default/web").inner_text()

@@ -120,8 +120,8 @@ class Evictor:
 
     def _must_activate(self, run: _Run) -> bool:
         """Return whether no event is sure to wake the preemptor. A victim that still has to leave will."""
-        left_to_events = run.last_in_memory and not self._handle.behaviour.victims_in_memory_activate
-        return not (run.passed or left_to_events or any(map(self._remains, run.victims)))
+        woken_by_event = run.last_in_memory and not self._handle.behaviour.victims_in_memory_activate
+        return not (run.passed or woken_by_event or any(map(self._remains, run.victims)))
 
     async def _evict(self, run: _Run, pod: Pod, outranked: Sequence[Pod]) -> bool:
         """Evict all victims, and measure how long it takes. Return False if one could not be evicted."""

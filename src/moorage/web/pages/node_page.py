@@ -151,7 +151,7 @@ def _amount(pod: PodOnNode, resource: str) -> str:
 def _state(node: NodeAnswer) -> tuple[str, str]:
     """Return whether the node accepts pods, and the class of this sentence."""
     if node.deleting_since is not None:
-        return f"Being deleted since {clock(node.deleting_since)}", "m-bad"
+        return f"Terminating since {clock(node.deleting_since)}", "m-bad"
     if node.unschedulable:
         return "Cordoned: accepts no new pods", "m-bad"
     ready = next((each for each in node.conditions if each.type == "Ready"), None)
