@@ -14,7 +14,7 @@ from moorage.api.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Res
 from moorage.app.clock import SystemClock
 from moorage.bench.cluster.bed import LABEL, MEASURED, ClusterBed
 from moorage.bench.cluster.ceiling import bind_all
-from moorage.bench.cluster.comparison import Comparison, planned
+from moorage.bench.cluster.comparison import SchedulerComparison, planned
 from moorage.bench.cluster.results import ResultsFile
 from moorage.bench.cluster.schedulers import SchedulerProcess, child_kubeconfig, parse_beside
 from moorage.bench.cluster.workloads import ClusterWorkload, read_workloads
@@ -36,10 +36,10 @@ class Cluster:
     def names(self, resource: Resource) -> list[str]:
         return sorted(stored.typed.name for stored in self.store.list(resource).items)
 
-    def comparison(self, folder: Path, timeout: float = 30.0) -> Comparison:
+    def comparison(self, folder: Path, timeout: float = 30.0) -> SchedulerComparison:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.touch()
-        return Comparison(self.client, self.bed, kubeconfig, folder, ResultsFile(folder / "out"), timeout)
+        return SchedulerComparison(self.client, self.bed, kubeconfig, folder, ResultsFile(folder / "out"), timeout)
 
 
 def workload(name: str, nodes: int = 4, pods: int = 6) -> ClusterWorkload:
@@ -51,7 +51,7 @@ def pod_specs(cluster: Cluster) -> list[Any]:
     return [stored.typed.spec for stored in cluster.store.list(PODS).items]
 
 
-def test_a_cluster_with_other_nodes_is_refused_and_left_alone() -> None:
+def test_a_cluster_with_other_nodes_is_refused_and_not_changed() -> None:
     async def main() -> None:
         cluster = Cluster()
         cluster.store.create(NODES, {"metadata": {"name": "production"}})
@@ -67,7 +67,7 @@ def test_a_cluster_with_other_nodes_is_refused_and_left_alone() -> None:
     asyncio.run(main())
 
 
-def test_what_a_killed_run_left_is_deleted_first_and_nothing_else() -> None:
+def test_the_remains_of_a_killed_run_are_deleted_first_and_nothing_else() -> None:
     async def main() -> None:
         cluster = Cluster()
         cluster.store.create(NAMESPACES, {"metadata": {"name": "team"}})
@@ -139,7 +139,9 @@ def test_pods_get_the_names_of_this_run(tmp_path) -> None:
     asyncio.run(main())
 
 
-async def measured(cluster: Cluster, comparison: Comparison, wanted: ClusterWorkload, rounds: int) -> list[Any]:
+async def measured(
+    cluster: Cluster, comparison: SchedulerComparison, wanted: ClusterWorkload, rounds: int
+) -> list[Any]:
     """Run the comparison, with a scheduler that binds everything."""
 
     async def bind() -> None:

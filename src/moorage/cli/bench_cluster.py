@@ -17,7 +17,7 @@ from rich.table import Table
 from moorage.api.errors import MoorageError
 from moorage.app.clock import SystemClock
 from moorage.bench.cluster.bed import ClusterBed
-from moorage.bench.cluster.comparison import Comparison, Measurement, planned
+from moorage.bench.cluster.comparison import Measurement, SchedulerComparison, planned
 from moorage.bench.cluster.results import ClusterResult, ResultsFile, SummaryRow, key_of, summarize
 from moorage.bench.cluster.schedulers import CEILING, MOORAGE, child_kubeconfig, parse_beside
 from moorage.bench.cluster.workloads import BUILT_IN, START, read_workloads
@@ -155,7 +155,7 @@ async def _compare(
         try:
             await bed.begin(force=force)
             try:
-                await Comparison(client, bed, path, Path(folder), file, timeout, show).run(missing, done)
+                await SchedulerComparison(client, bed, path, Path(folder), file, timeout, show).run(missing, done)
             finally:
                 show("deleting nodes and pods")
                 await bed.remove()
@@ -177,23 +177,15 @@ def _table(rows: list[SummaryRow], start: bool) -> Table:
     table = Table(title=f"medians; brackets hold {'the lowest and highest round' if few else 'a 95 % interval'}")
     for heading in ("workload", "scheduler"):
         table.add_column(heading, no_wrap=True)
-    names = (
-        "nodes",
-        "running" if start else "pods",
-        "seconds to first bind" if start else "pods/s",
-        "of ceiling",
-        "CPU ms/pod",
-        "peak MB",
-    )
-    for heading in (*names, "Moorage x", "CPU x"):
-        table.add_column(heading, justify="right")
+    names = ("nodes/running", "seconds to first bind") if start else ("nodes/pods", "pods/s")
+    for heading in (*names, "of\nceiling", "CPU\nms/pod", "peak\nMB", "Moorage x", "CPU x"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         cpu = row.moorage_times.get("cpu_ms_per_pod")
         table.add_row(
             row.workload,
             row.scheduler,
-            str(row.nodes),
-            str(row.running if start else row.pods),
+            f"{row.nodes}/{row.running if start else row.pods}",
             str(row.figures[rate]),
             f"{100 * row.ceiling_share.median:.0f} %" if row.ceiling_share else "-",
             f"{row.figures['cpu_ms_per_pod'].median:.2f}",

@@ -212,7 +212,7 @@ class ClusterBed:
         meta = made.get("metadata") or {}
         labels = {**(meta.get("labels") or {}), LABEL: MADE}
         await self._create(resource, {**made, "metadata": {**meta, "name": name, "labels": labels}})
-        if resource == NAMESPACES:  # without a controller nobody else creates the account that admission asks for
+        if resource == NAMESPACES:  # admission asks for an account that only a controller would create
             await self._create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
         self._ensured.add((resource, name))
 

@@ -1,4 +1,4 @@
-"""The comparison itself: every workload, round and scheduler once, with the results written as they come."""
+"""The comparison: every workload, round and scheduler once, with the results written as they come."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class BindWatch:
 
 
 @dataclass
-class Comparison:
+class SchedulerComparison:
     """Measurements on one cluster."""
 
     client: ApiClient

@@ -55,16 +55,16 @@ CEILING = SchedulerCommand("ceiling", f"{_PYTHON} moorage.bench.cluster.ceiling 
 def parse_beside(text: str) -> SchedulerCommand:
     """Read NAME=COMMAND. Raises a MoorageError."""
     name, _, command = text.partition("=")
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) or name in (MOORAGE.name, CEILING.name):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in (MOORAGE.name, CEILING.name) or not command.strip():
         raise MoorageError(f"--beside {text!r}: write NAME=COMMAND with a name of small letters, digits and '-'.")
     try:
         parts = shlex.split(command)
     except ValueError as error:
         raise MoorageError(f"--beside {name}: {error}; correct the quotes of the command.") from error
     unknown = [word for word in re.findall(r"\{(\w+)\}", command) if word not in _WORDS]
-    if not parts or unknown:
-        problem = f"{{{unknown[0]}}} is not replaced" if unknown else "the command is empty"
-        raise MoorageError(f"--beside {name}: {problem}; replaced are {', '.join(f'{{{word}}}' for word in _WORDS)}.")
+    if unknown:
+        known = ", ".join(f"{{{word}}}" for word in _WORDS)
+        raise MoorageError(f"--beside {name}: {{{unknown[0]}}} is not replaced; replaced are {known}.")
     return SchedulerCommand(name, command, " ".join(parts))
 
 
