@@ -33,8 +33,11 @@ class Cluster:
         self.client = LocalClient(self.store, SystemClock())
         self.bed = ClusterBed(self.client, "test")
 
+    def listed(self, resource: Resource) -> list[Any]:
+        return [stored.typed for stored in self.store.list(resource).items]
+
     def names(self, resource: Resource) -> list[str]:
-        return sorted(stored.typed.name for stored in self.store.list(resource).items)
+        return sorted(found.name for found in self.listed(resource))
 
     def comparison(self, folder: Path, timeout: float = 30.0) -> SchedulerComparison:
         kubeconfig = folder / "kubeconfig"
@@ -48,7 +51,7 @@ def workload(name: str, nodes: int = 4, pods: int = 6) -> ClusterWorkload:
 
 
 def pod_specs(cluster: Cluster) -> list[Any]:
-    return [stored.typed.spec for stored in cluster.store.list(PODS).items]
+    return [pod.spec for pod in cluster.listed(PODS)]
 
 
 def test_a_cluster_with_other_nodes_is_refused_and_not_changed() -> None:
@@ -92,13 +95,13 @@ def test_prepared_pods_are_bound_and_only_missing_ones_are_created_again() -> No
         await cluster.bed.begin(force=False)
         wanted = workload("preemption")
         await cluster.bed.prepare(wanted)
-        before = {stored.typed.name: stored.typed.uid for stored in cluster.store.list(PODS).items}
+        before = {pod.name: pod.uid for pod in cluster.listed(PODS)}
         assert sorted(spec.node_name for spec in pod_specs(cluster)) == sorted(cluster.names(NODES) * 4)
-        victim = next(stored.typed for stored in cluster.store.list(PODS).items)
+        victim = cluster.listed(PODS)[0]
         cluster.store.delete(PODS, victim.name, namespace=victim.namespace, grace_period=0)
         await cluster.bed.create_pods(wanted.steps[-1], MEASURED)
         await cluster.bed.prepare(wanted)
-        after = {stored.typed.name: stored.typed.uid for stored in cluster.store.list(PODS).items}
+        after = {pod.name: pod.uid for pod in cluster.listed(PODS)}
         assert after.keys() == before.keys()
         assert [name for name in after if after[name] != before[name]] == [victim.name]
         await cluster.bed.prepare(workload("plain"))
@@ -128,13 +131,13 @@ def test_pods_get_the_names_of_this_run(tmp_path) -> None:
         await cluster.bed.begin(force=False)
         await cluster.bed.prepare(read)
         await cluster.bed.create_pods(read.steps[-1], MEASURED)
-        pod = cluster.store.list(PODS).items[0].typed
+        pod = cluster.listed(PODS)[0]
         assert pod.namespace == "moorage-bench-test-sched-0"
         assert pod.spec.scheduler_name == "moorage-bench-test"
         assert pod.spec.priority_class_name == cluster.names(PRIORITY_CLASSES)[0] == "moorage-bench-test-priority-10"
         [found] = pod.spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution
         assert list(found.namespaces) == ["moorage-bench-test-sched-0"]
-        assert cluster.store.list(NODES).items[0].typed.labels["slot"] == "0"
+        assert cluster.listed(NODES)[0].labels["slot"] == "0"
 
     asyncio.run(main())
 
@@ -250,8 +253,7 @@ def test_churn_and_barriers_run_with_the_scheduler(tmp_path) -> None:
     """)
 
     async def bind_pending(cluster: Cluster) -> None:
-        for stored in cluster.store.list(PODS).items:
-            pod = stored.typed
+        for pod in cluster.listed(PODS):
             if not pod.spec.node_name and not pod.name.startswith("churn"):
                 await cluster.client.bind(pod.name, pod.namespace, pod.uid, cluster.names(NODES)[0])
 
@@ -303,6 +305,6 @@ def test_the_label_marks_everything() -> None:
         await cluster.bed.begin(force=False)
         await cluster.bed.prepare(workload("start-filled"))
         for resource in (NODES, PODS, NAMESPACES):
-            assert all(LABEL in stored.typed.labels for stored in cluster.store.list(resource).items), resource
+            assert all(LABEL in found.labels for found in cluster.listed(resource)), resource
 
     asyncio.run(main())
