@@ -107,8 +107,8 @@ def test_an_unknown_workload_and_a_bad_file_are_reported(tmp_path) -> None:
     ("text", "filled"),
     [
         ("a-{{.Index}}-{{ .Count }}", "a-7-10"),
-        ("{{add 50 (mod .Index 4)}}m", "53m"),
-        ("{{div .Index 2}} {{mul 2 3}} {{sub 9 .Index}} {{min .Index 3}}", "3 6 2 3"),
+        ("{{AddInt 50 (Mod .Index 4)}}m", "53m"),
+        ("{{DivideInt .Index 2}} {{MultiplyInt 2 3}} {{SubtractInt 9 .Index}} {{Min .Index 3}}", "3 6 2 3"),
         ("none", "none"),
     ],
 )
@@ -116,7 +116,7 @@ def test_actions_are_replaced(text, filled) -> None:
     assert fill(text, {"Index": 7, "Count": 10}) == filled
 
 
-@pytest.mark.parametrize("action", ["", ".Other", "mod .Index", "mod .Index 2 3", "div 1 0", "(mod 1 2", "if .Index"])
+@pytest.mark.parametrize("action", ["", ".Other", "mod .Index", "mod .Index 2 3", "div 1 0", "(Mod 1 2", "if .Index"])
 def test_other_actions_are_refused(action) -> None:
     with pytest.raises(WorkloadError, match="cannot evaluate"):
         fill(f"{{{{{action}}}}}", {"Index": 7})

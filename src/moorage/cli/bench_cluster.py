@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -91,6 +92,8 @@ def cluster(
         )
         file = ResultsFile(output_dir)
         measurements = list(planned(chosen, rounds, schedulers))
+        if start and sys.dont_write_bytecode:
+            options.warn(["PYTHONDONTWRITEBYTECODE is set: Moorage may compile its modules at every start; unset it"])
         _measure(measurements, file, kubeconfig, context, force, timeout)
     except MoorageError as error:
         fail(str(error))
@@ -178,19 +181,19 @@ def _table(rows: list[SummaryRow], start: bool) -> Table:
     for heading in ("workload", "scheduler"):
         table.add_column(heading, no_wrap=True)
     names = ("nodes/running", "seconds to first bind") if start else ("nodes/pods", "pods/s")
-    for heading in (*names, "of\nceiling", "CPU\nms/pod", "peak\nMB", "Moorage x", "CPU x"):
+    for heading in (*names, "Moorage x", "peak\nMB", *(() if start else ("of\nceiling", "CPU\nms/pod", "CPU x"))):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        cpu = row.moorage_times.get("cpu_ms_per_pod")
-        table.add_row(
-            row.workload,
-            row.scheduler,
+        shown = [
             f"{row.nodes}/{row.running if start else row.pods}",
             str(row.figures[rate]),
-            f"{100 * row.ceiling_share.median:.0f} %" if row.ceiling_share else "-",
-            f"{row.figures['cpu_ms_per_pod'].median:.2f}",
-            f"{row.figures['peak_mb'].median:.0f}",
             str(row.moorage_times.get(rate, "-")),
-            f"{cpu.median:.2f}" if cpu else "-",
-        )
+            f"{row.figures['peak_mb'].median:.0f}",
+        ]
+        if not start:
+            cpu = row.moorage_times.get("cpu_ms_per_pod")
+            shown.append(f"{100 * row.ceiling_share.median:.0f} %" if row.ceiling_share else "-")
+            shown.append(f"{row.figures['cpu_ms_per_pod'].median:.2f}")
+            shown.append(f"{cpu.median:.2f}" if cpu else "-")
+        table.add_row(row.workload, row.scheduler, *shown)
     return table

@@ -1,6 +1,6 @@
 """Objects of workloads as templates, with the part of Go's template language that scheduler_perf uses.
 
-`{{.Index}}`, `{{mod .Index 100}}` and `{{add 50 (mod .Index 350)}}` are replaced; anything else is an error.
+`{{.Index}}`, `{{Mod .Index 100}}` and `{{AddInt 50 (Mod .Index 350)}}` are replaced; anything else is an error.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from moorage.api.errors import MoorageError
 Json = dict[str, Any]
 
 FUNCTIONS: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "min": min,
+    "AddInt": lambda a, b: a + b,
+    "SubtractInt": lambda a, b: a - b,
+    "MultiplyInt": lambda a, b: a * b,
+    "DivideInt": lambda a, b: a // b,
+    "Mod": lambda a, b: a % b,
+    "Min": min,
 }
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _TOKEN = re.compile(r"\s*(\(|\)|\.\w+|\d+|\w+|\S)")
