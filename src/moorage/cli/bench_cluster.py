@@ -178,8 +178,8 @@ def _table(rows: list[SummaryRow], start: bool) -> Table:
     rate = "start_seconds" if start else "pods_per_second"
     few = any(row.figures[rate].is_range for row in rows)
     table = Table(title=f"medians; brackets hold {'the lowest and highest round' if few else 'a 95 % interval'}")
-    for heading in ("workload", "scheduler"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("workload", overflow="fold")
+    table.add_column("scheduler", no_wrap=True)
     names = ("nodes/running", "seconds to first bind") if start else ("nodes/pods", "pods/s")
     for heading in (*names, "Moorage x", "peak\nMB", *(() if start else ("of\nceiling", "CPU\nms/pod", "CPU x"))):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -116,7 +116,7 @@ class SchedulerComparison:
         watch = BindWatch(self.client, workload.measured, process.cpu_seconds)
         background = [asyncio.create_task(watch.run())]
         try:
-            await self._run_steps(workload, process, background)
+            await self._run_steps(workload, process, watch, background)
             self.show(f"{what}: scheduling")
             await self._until(
                 watch.has_all,
@@ -132,16 +132,13 @@ class SchedulerComparison:
             await process.stop()
 
     async def _run_steps(
-        self, workload: ClusterWorkload, process: SchedulerProcess, background: list[asyncio.Task[None]]
+        self,
+        workload: ClusterWorkload,
+        process: SchedulerProcess,
+        watch: BindWatch,
+        background: list[asyncio.Task[None]],
     ) -> None:
         """Do what comes after the preparation. The scheduler starts when all pods exist, or at a barrier."""
-        churns: list[Step] = []
-
-        def start() -> None:
-            if not process.is_started:
-                process.start()
-                background.extend(asyncio.create_task(self._churn(step)) for step in churns)
-
         for step in workload.steps:
             if step.opcode == "createPods" and not step.is_prepared:
                 await self.bed.create_pods(step, MEASURED if step.is_measured else PENDING)
@@ -150,12 +147,12 @@ class SchedulerComparison:
             elif process.scheduler == CEILING:
                 continue  # it tries no pods, so a barrier would not end
             elif step.opcode == "churn":
-                churns.append(step)
+                background.append(asyncio.create_task(self._churn(step, watch)))
             elif step.opcode == "barrier" and not await self.bed.is_passed(step):
-                start()
+                process.start()
                 state = f"has not passed the barrier in step {step.number} of {workload.name}"
                 await self._until(partial(self.bed.is_passed, step), process, background, state.__str__)
-        start()
+        process.start()
 
     async def _until(
         self,
@@ -178,8 +175,13 @@ class SchedulerComparison:
                 )
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _churn(self, step: Step) -> None:
-        """Create objects in turn, and with `recreate` delete them again, until cancelled."""
+    async def _churn(self, step: Step, watch: BindWatch) -> None:
+        """Create objects in turn, and with `recreate` delete them again, until cancelled.
+
+        The first bind starts it: otherwise a scheduler that starts slowly would find more of these objects.
+        """
+        while not watch.count:
+            await asyncio.sleep(POLL_SECONDS)
         pause = float(step.fields.get("intervalMilliseconds") or 500) / 1000
         limit, recreate = int(step.fields.get("number") or 0), step.fields.get("mode") == "recreate"
         namespace = str(step.fields.get("namespace") or f"namespace-{step.number}")

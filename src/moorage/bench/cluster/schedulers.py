@@ -100,12 +100,10 @@ class SchedulerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
 
-    @property
-    def is_started(self) -> bool:
-        return self._process is not None
-
     def start(self) -> None:
-        """Start the process. In a session of its own, it does not get the Ctrl-C of the terminal."""
+        """Start the process once. In a session of its own, it does not get the Ctrl-C of the terminal."""
+        if self._process is not None:
+            return
         self.started_at = time.monotonic()
         try:
             with self._log.open("ab") as log:
