@@ -40,7 +40,7 @@ def cluster(
         list[str] | None,
         typer.Option(
             metavar="NAME=COMMAND",
-            help="Another scheduler to measure. {kubeconfig}, {config} and {port} are replaced. Repeatable.",
+            help="Another scheduler to measure. Words in braces are replaced, see docs/benchmarks.md. Repeatable.",
         ),
     ] = None,
     without_moorage: Annotated[
