@@ -1,7 +1,10 @@
-"""`moorage bench engine`: what it prints. How fast the engine is here is not the question."""
+"""`moorage bench`: what it prints. How fast the engine is here is not the question."""
 
 import json
 
+from moorage.bench.cluster.results import ClusterResult, ResultsFile, key_of
+from moorage.bench.cluster.schedulers import CEILING, MOORAGE, parse_beside
+from moorage.bench.cluster.workloads import read_workloads
 from moorage.bench.workloads import WORKLOADS
 from moorage.cli.root import app
 from tests.cli.running import runner
@@ -51,3 +54,34 @@ def test_an_unknown_workload_is_reported_with_the_known_ones():
     assert result.exit_code == 1
     assert "There is no workload 'nope'" in result.stderr
     assert all(workload.name in result.stderr for workload in WORKLOADS)
+
+
+def test_a_comparison_that_is_complete_is_only_shown(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    [plain] = read_workloads(params={"nodes": 5, "pods": 10}, names=["plain"])
+    other = parse_beside("other=/bin/other")
+    file = ResultsFile(tmp_path)
+    for number in range(6):
+        for scheduler, rate in ((CEILING, 400.0), (MOORAGE, 300.0), (other, 100.0)):
+            file.add(ClusterResult(*key_of(plain, scheduler, number), 5, 10, rate + number, 1.5, 2.0, 3.0, 100.0))
+    command = ["bench", "cluster", "plain", "--nodes", "5", "--pods", "10", "--beside", "other=/bin/other"]
+    result = runner.invoke(app, [*command, "--output-dir", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    for text in ("95 % interval", "302 [300-305]", "75 %", "2.95 [2.90-3.00]", "Moorage x"):
+        assert text in result.stdout
+    rows = json.loads(runner.invoke(app, [*command, "--output-dir", str(tmp_path), "-o", "json"]).stdout)
+    assert [(row["scheduler"], row["rounds"]) for row in rows] == [("ceiling", 6), ("moorage", 6), ("other", 6)]
+
+
+def test_a_comparison_without_a_cluster_says_what_is_missing(tmp_path):
+    options = ["--output-dir", str(tmp_path / "out"), "--kubeconfig", str(tmp_path / "none")]
+    for more, message in (
+        ([], "is not a kubeconfig file; name one file with --kubeconfig"),
+        (["nope"], "There is no workload 'nope'; known workloads are plain"),
+        (["--beside", "x"], "write NAME=COMMAND"),
+        (["--param", "x"], "write NAME=VALUE"),
+        (["--start", "plain"], "--start has its own workloads"),
+    ):
+        result = runner.invoke(app, ["bench", "cluster", *options, *more])
+        assert result.exit_code == 1
+        assert message in result.stderr.replace("\n", " ")

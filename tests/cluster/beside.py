@@ -1,15 +1,12 @@
 """Moorage and kube-scheduler on the same real API server, one after the other, on this machine.
 
-    python -m tests.cluster.beside start       [--nodes N] [--pods N] [--rounds N]
-    python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N] [--mix NAME]
     python -m tests.cluster.beside churn       [--nodes N] [--rate N] [--minutes N] [--scheduler NAME]
     python -m tests.cluster.beside terms       [--nodes N] [--rounds N]
 
-`start`: seconds from the start of the process until it is ready and until its first bind, in a cluster
-full of pods. `throughput`: pods bound per second, for each kind of constraint. `churn`: memory while pods
-come and go without pause, and its slope after the first twenty minutes. `terms`: how long pods wait beside
-150 pods of another tenant with 500 terms each, and what those cost. Both schedulers hold a lease of their own
-and run their default profile; etcd does not wait for the disk.
+`churn`: memory while pods come and go without pause, and its slope after the first twenty minutes. `terms`: how
+long pods wait beside 150 pods of another tenant with 500 terms each, and what those cost. Both schedulers hold a
+lease of their own and run their default profile; etcd does not wait for the disk. `moorage bench cluster` measures
+throughput and starts.
 """
 
 from __future__ import annotations
@@ -25,13 +22,9 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from moorage.api.resources import PODS
 from tests.cluster import greedy, objects
@@ -47,19 +40,11 @@ SETTLED = 1200.0
 """Seconds after which memory should no longer grow."""
 
 
-def fill(plane: ControlPlane, nodes: int, pods: int) -> None:
-    """Nodes, and pods that are bound already."""
+def fill(plane: ControlPlane, nodes: int) -> None:
     plane.api.create(objects.namespace(NAMESPACE))
-    print(f"making {nodes} nodes and {pods} running pods", flush=True)
+    print(f"making {nodes} nodes", flush=True)
     plane.api.create_all(
         (objects.node(f"node-{i}", cpu="32", memory="128Gi", labels={ZONE: f"zone-{i % 3}"}) for i in range(nodes)),
-        workers=16,
-    )
-    plane.api.create_all(
-        (
-            objects.pod(f"running-{i}", labels={"app": f"app-{i % 200}"}, nodeName=f"node-{i % nodes}")
-            for i in range(pods)
-        ),
         workers=16,
     )
 
@@ -108,112 +93,6 @@ class Contender(Daemon):
     def processor_seconds(self) -> float:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Binds(threading.Thread):
-    """The moments at which pods with a label were seen to be bound."""
-
-    def __init__(self, plane: ControlPlane, run: str) -> None:
-        super().__init__(daemon=True)
-        query = urlencode({"watch": "true", "labelSelector": f"run={run}", "resourceVersion": "0"})
-        self._url = f"{plane.server}/api/v1/pods?{query}"
-        self._context = plane._context(plane._admin)
-        self.moments: list[float] = []
-        self._seen: set[str] = set()
-        self.start()
-
-    def run(self) -> None:
-        with suppress(OSError), urllib.request.urlopen(self._url, context=self._context) as lines:
-            for line in lines:
-                pod = json.loads(line)["object"]
-                name = pod["metadata"]["name"]
-                if pod["spec"].get("nodeName") and name not in self._seen:
-                    self._seen.add(name)
-                    self.moments.append(time.monotonic())
-
-    def wait(self, count: int, scheduler: Contender) -> list[float]:
-        scheduler.wait_until(lambda: len(self.moments) >= count, PATIENCE, f"done with {count} pods")
-        return self.moments
-
-
-@contextmanager
-def pending(plane: ControlPlane, run: str, count: int, **spec: Any) -> Iterator[Binds]:
-    """Pods that wait for the scheduler of this run; deleted at the end."""
-    labels = {"run": run, "app": "measured"}
-    plane.api.create_all(
-        (objects.pod(f"{run}-{i}", scheduler=run, labels=labels, **spec) for i in range(count)), workers=16
-    )
-    yield Binds(plane, run)
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda i: plane.api.delete(PODS, f"{run}-{i}", now=True), range(count)))
-
-
-@dataclass(frozen=True)
-class Run:
-    """One scheduler from its start until it has bound all pods that waited; seconds since the start."""
-
-    ready: float
-    binds: list[float]
-    peak: float
-    """Memory, in MB."""
-
-
-def measured(plane: ControlPlane, which: str, run: str, count: int, **spec: Any) -> Run:
-    with pending(plane, run, count, **spec) as binds:
-        scheduler = Contender(which, plane, run)
-        began = time.monotonic()
-        scheduler.start()
-        try:
-            scheduler.wait_until(scheduler.is_ready, PATIENCE)
-            ready = time.monotonic() - began
-            moments = [moment - began for moment in binds.wait(count, scheduler)]
-            return Run(ready, moments, scheduler.memory("VmHWM"))
-        finally:
-            scheduler.stop()
-
-
-# The three measurements.
-
-
-def start(plane: ControlPlane, rounds: int) -> None:
-    first: dict[str, list[float]] = {MOORAGE: [], KUBE: []}
-    for number in range(rounds):
-        for which in (MOORAGE, KUBE):
-            run = measured(plane, which, f"start-{number}-{which}", 200)
-            first[which].append(run.binds[0])
-            print(
-                f"{which:15} ready {run.ready:6.2f} s, first bind {run.binds[0]:6.2f} s, peak {run.peak:4.0f} MB",
-                flush=True,
-            )
-    compare("seconds to the first bind", first)
-
-
-def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
-    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "measured"}}}
-    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-    alone = {**term, "topologyKey": HOST}
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    mixes: dict[str, Json] = {
-        "plain": {},
-        "spread": {"topologySpreadConstraints": [spread]},
-        "affinity": {"affinity": {"podAffinity": {required: [term]}}},
-        "anti-affinity": {"affinity": {"podAntiAffinity": {required: [alone]}}},
-    }
-    for mix, spec in mixes.items():
-        if only not in ("", mix):
-            continue
-        rates: dict[str, list[float]] = {MOORAGE: [], KUBE: []}
-        for number in range(rounds):
-            for which in (MOORAGE, KUBE):
-                run = measured(plane, which, f"{mix}-{number}-{which}", 2000, **spec)
-                rates[which].append((len(run.binds) - 1) / (run.binds[-1] - run.binds[0]))
-                print(f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {run.peak:4.0f} MB", flush=True)
-        compare(f"{mix}, pods per second", rates)
-
-
-def compare(what: str, found: dict[str, list[float]]) -> None:
-    ours, theirs = statistics.median(found[MOORAGE]), statistics.median(found[KUBE])
-    print(f"{what}: Moorage {ours:.2f}, kube-scheduler {theirs:.2f}, {ours / theirs:.2f} times", flush=True)
 
 
 def terms(plane: ControlPlane, rounds: int) -> None:
@@ -307,8 +186,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     measured = parser.add_subparsers(dest="what", required=True)
     defaults: dict[str, dict[str, Any]] = {
-        "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},
-        "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2, "mix": ""},
         "terms": {"nodes": 10, "rounds": 3},
         "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORAGE},
     }
@@ -318,8 +195,6 @@ def main() -> None:
             command.add_argument(f"--{option}", type=type(value), default=value)
     given = parser.parse_args()
     calls: dict[str, Callable[[ControlPlane], None]] = {
-        "start": lambda plane: start(plane, given.rounds),
-        "throughput": lambda plane: throughput(plane, given.rounds, given.mix),
         "terms": lambda plane: terms(plane, given.rounds),
         "churn": lambda plane: churn(plane, given.scheduler, given.rate, given.minutes),
     }
@@ -327,7 +202,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="moorage-") as folder,
         running(Path(folder), find_programs(), audit=False) as plane,
     ):
-        fill(plane, given.nodes, getattr(given, "pods", 0))
+        fill(plane, given.nodes)
         calls[given.what](plane)
 
 

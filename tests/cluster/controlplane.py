@@ -3,6 +3,10 @@
 Everything is made afresh per instance: ports, data, certificates, tokens. The programs come from
 tools/controlplane; where they are neither there nor can be built, `find_programs` says why. No kubelet: nodes
 are plain objects and pods are only bound (`kubelet.py` plays the little that some tests need).
+
+    python -m tests.cluster.controlplane FOLDER
+
+runs etcd and kube-apiserver until Ctrl-C, with FOLDER/admin.kubeconfig, for `moorage bench cluster`.
 """
 
 from __future__ import annotations
@@ -10,13 +14,14 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -372,3 +377,18 @@ def running(
         yield plane
     finally:
         plane.stop()
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve()
+    with (
+        suppress(KeyboardInterrupt),
+        running(folder, find_programs(names=("etcd", "kube-apiserver")), audit=False) as plane,
+    ):
+        print(f"{plane.server} is ready; its kubeconfig is {plane.admin_config}", flush=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from moorage.bench.hostile_pods import FIELDS
 from moorage.bench.measuring import EngineResult, Measurement
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, EngineWorkload
-from moorage.cli import options
+from moorage.cli import bench_cluster, options
 from moorage.cli.options import configured
 from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
 from moorage.runtime.registry import look_in
@@ -29,6 +29,8 @@ from moorage.runtime.registry import look_in
 app = typer.Typer(
     name="bench", add_completion=False, no_args_is_help=True, help="Measure the speed of Moorage on this machine."
 )
+
+app.command("cluster")(bench_cluster.cluster)
 
 Seed = Annotated[int, typer.Option(help="Seed for the cluster and the pods.")]
 

@@ -14,13 +14,15 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
-from rich.console import Console
 
 from moorage.api import yaml_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FILE_WIDTH = 120
 """Width in columns if the output is not a terminal."""
@@ -39,6 +41,8 @@ OutputForm = Annotated[Form, typer.Option("--output", "-o", help="Output format.
 
 def console(*, stderr: bool = False, no_color: bool = False) -> Console:
     """Return a console for the current streams. Markup in data is not interpreted."""
+    from rich.console import Console  # not at the top: `moorage run` starts sooner without its forty modules
+
     made = Console(stderr=stderr, no_color=no_color or None, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = FILE_WIDTH
