@@ -44,8 +44,8 @@ def test_files_are_small():
 
 
 def test_the_source_is_small():
-    assert len(LINES) <= 640
-    assert sum(LINES.values()) <= 101_000
+    assert len(LINES) <= 650
+    assert sum(LINES.values()) <= 103_000
 
 
 def test_packages_are_small():
