@@ -206,8 +206,8 @@ REMOVED_KINDS: Mapping[str, tuple[tuple[str, str, str, str], ...]] = MappingProx
         )
     }
 )
-"""Minor → the kinds of the scheduler that it no longer serves, as group, version, plural and kind. Stored objects must be
-deleted before the upgrade."""
+"""Minor → the kinds of the scheduler that it no longer serves, as group, version, plural and kind. Stored objects must
+be deleted before the upgrade."""
 
 DEFAULT_VERSION = "1.37"
 """The minor that is followed unless `--emulated-version` names another."""

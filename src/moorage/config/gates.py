@@ -15,12 +15,14 @@ from moorage.config.types import ConfigError
 
 
 class Gate(NamedTuple):
-    """One gate. A locked one can be named only with its default; `needs` must be on with it."""
+    """One gate. A locked one can be named only with its default; `needs` must be on with it. `effect` is what users
+    read about a default that has changed."""
 
     default: bool
     stage: str = "beta"
     locked: bool = False
     needs: tuple[str, ...] = ()
+    effect: str = ""
 
 
 _LOCKED = Gate(True, "ga", locked=True)
@@ -81,7 +83,7 @@ _TABLE: Mapping[str, tuple[Gate | None, ...]] = {
     "DRADeviceCompatibilityGroups": (_NO_SUCH, _ALPHA),
     "DRAOptionalNodeOperations": (_NO_SUCH, _ALPHA),
     "VolumeLimitScaling": (_ALPHA, _ON),
-    "StorageCapacityScoring": (_ALPHA, _ON),
+    "StorageCapacityScoring": (_ALPHA, Gate(True, effect="VolumeBinding prefers nodes with more free storage")),
     "TaintTolerationComparisonOperators": (_ALPHA,),
     "SchedulerPreQueueingHints": (_NO_SUCH, _ALPHA),
     "InterPodAffinityHostnameFastPath": (_NO_SUCH, _ALPHA),

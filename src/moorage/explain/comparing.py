@@ -1,14 +1,14 @@
 """Compare two deciders on one state of a cluster, pod by pod.
 
-A decider says what happens to a pod: an engine that judges it by a configuration, or the placement that is there. What is
-compared are the feasible nodes, the node that wins, the order of the nodes, the FailedScheduling message and the
-preemption. Why the deciders differ is not asked here. Every pod is judged alone, so the cost grows with the number of pods.
+A decider says what happens to a pod: an engine that judges it by a configuration, or the placement that is there. The
+comparison covers the feasible nodes, the node that wins, the order of the nodes, the FailedScheduling message and the
+preemption. Why the deciders differ is not asked here. Every pod is judged alone, so the cost is linear in the pods.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,8 +29,8 @@ from moorage.scheduler.queue_hooks import run_pre_enqueue
 FEASIBLE, NODE, ORDER, PREEMPTION, MESSAGE = "feasible", "node", "order", "preemption", "message"
 SCORES, REFUSALS = "scores", "refusals"
 WITHOUT_EFFECT = frozenset({SCORES, REFUSALS})
-"""Aspects that change nothing for the pod: points of plugins while every node keeps its place, and reasons that no message
-shows."""
+"""Aspects that change nothing for the pod: points of plugins while every node keeps its place, and reasons that no
+message shows."""
 MAX_NAMES = 20
 """Names of nodes that a difference lists."""
 
@@ -39,7 +39,7 @@ MAX_NAMES = 20
 class NodeVerdicts:
     """What a decider says about every node."""
 
-    names: Sequence[str]
+    names: list[str]
     ok: BoolArray
     """Whether each node is feasible."""
     statuses: NodeStatuses
@@ -49,13 +49,13 @@ class NodeVerdicts:
     """Plugin → weighted points of each node, or one number for all."""
 
     def feasible(self) -> frozenset[str]:
-        return frozenset(self.names[index] for index in np.flatnonzero(self.ok))
+        return frozenset(self.names[index] for index in np.flatnonzero(self.ok).tolist())
 
     def total(self) -> dict[str, int]:
         """Return the totals of the feasible nodes."""
         if self.totals is None:
             return {}
-        return {self.names[index]: int(self.totals[index]) for index in np.flatnonzero(self.ok)}
+        return {self.names[index]: int(self.totals[index]) for index in np.flatnonzero(self.ok).tolist()}
 
     def places(self) -> IntArray:
         """Return the place of each feasible node, counted from the lowest total; equal totals share one."""
@@ -129,7 +129,7 @@ class Difference:
         return not WITHOUT_EFFECT.issuperset(self.aspects)
 
     def to_dict(self) -> dict[str, Any]:
-        answer = {"pod": self.pod, "runsOn": self.runs_on, "differs": list(self.aspects)}
+        answer: dict[str, Any] = {"pod": self.pod, "runsOn": self.runs_on, "differs": list(self.aspects)}
         answer |= {"before": self.before.to_dict(), "after": self.after.to_dict()}
         if FEASIBLE in self.aspects and self.before.verdicts is not None and self.after.verdicts is not None:
             old, new = self.before.verdicts.feasible(), self.after.verdicts.feasible()
@@ -222,9 +222,9 @@ def _differing_nodes(before: NodeVerdicts, after: NodeVerdicts) -> list[str]:
     return found
 
 
-def _listed_as(names: Sequence[str], found: NodeVerdicts) -> NodeVerdicts:
+def _listed_as(names: list[str], found: NodeVerdicts) -> NodeVerdicts:
     """Return verdicts with the nodes in another order. Engines with the same history list them in the same one."""
-    if list(found.names) == list(names) or {*found.names} != {*names}:
+    if found.names == names or {*found.names} != {*names}:
         return found
     where = {name: index for index, name in enumerate(found.names)}
     order = np.array([where[name] for name in names], np.int64)
