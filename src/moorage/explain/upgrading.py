@@ -230,7 +230,7 @@ def _changed_gates(
         fields = [each for each in old.behaviour.changes_to(flipped.behaviour) if each.decides in enabled]
         configured = given.read(flipped)[0]
         if fields or (configured is not None and configured.profiles != before.profiles):
-            why = fields[0].text if fields else _gate_text(name, new)
+            why = (fields[0].text if fields else _gate_text(name, new)).replace(f" (feature gate {name})", "")
             state = ("on", "off") if new(name) else ("off", "on")
             yield ConfigurationChange(GATE, name, f"It is {state[0]} by default instead of {state[1]}. {why}")
 
