@@ -141,21 +141,11 @@ def _print_pods(pods: Sequence[PodChange], found: UpgradePreview) -> None:
     for pod in pods:
         answer = pod.answer
         differs = [ASPECTS.get(aspect, aspect) for aspect in answer["differs"] if aspect not in ("scores", "refusals")]
-        row = (answer["pod"], ", ".join(differs), _said(answer["before"]), _said(answer["after"]))
+        row = (answer["pod"], ", ".join(differs), answer["before"]["text"], answer["after"]["text"])
         table.add_row(*map(printable, row))
     console().print(table)
     for text in _messages(pods[0], found):
         line(f"  {text}")
-
-
-def _said(outcome: Mapping[str, Any]) -> str:
-    """Return an outcome in a few words."""
-    if outcome["node"]:
-        return f"{outcome['node']} ({outcome['feasible']} feasible)"
-    preemption = outcome["preemption"]
-    if preemption["nominatedNode"]:
-        return f"pending, preempts {len(preemption['victims'])} on {preemption['nominatedNode']}"
-    return "pending"
 
 
 def _messages(pod: PodChange, found: UpgradePreview) -> Iterator[str]:

@@ -106,8 +106,16 @@ class Outcome:
             mixed.update(self.verdicts.ok.tobytes() + self.verdicts.places().tobytes())
         return mixed.digest()
 
+    def in_words(self) -> str:
+        """Return what happens to the pod, in a few words."""
+        if self.node and self.verdicts is not None:
+            return f"{self.node} ({np.count_nonzero(self.verdicts.ok)} feasible)"
+        if self.nominated:
+            return f"pending, preempts {len(self.victims)} on {self.nominated}"
+        return self.node or "pending"
+
     def to_dict(self) -> dict[str, Any]:
-        answer: dict[str, Any] = {"node": self.node, "message": self.message}
+        answer: dict[str, Any] = {"text": self.in_words(), "node": self.node, "message": self.message}
         if self.verdicts is not None:
             answer["feasible"] = int(np.count_nonzero(self.verdicts.ok))
         return answer | {"preemption": {"nominatedNode": self.nominated, "victims": list(self.victims)}}
