@@ -39,7 +39,7 @@ SETS = {
 FEASIBLE, TOTALS, ORDER, PREEMPTION, MESSAGE = "feasible", "totals", "order", "preemption", "message"
 Json = dict[str, Any]
 Pair = tuple[Json, Json]
-"""The same case with the answers of both versions."""
+"""One case with the answers of both versions."""
 
 
 class CaseDecider:

@@ -185,14 +185,14 @@ def test_objects_of_a_removed_api_version_are_listed_and_need_no_plugin():
     assert "removedObjects" not in previewed(base).to_dict()
 
 
-def test_pods_that_the_scheduler_does_not_try_are_counted_and_left_out():
+def test_pods_that_the_scheduler_does_not_try_are_counted_and_skipped():
     pods = [
         make_pod("other", scheduler_name="mine"),
         make_pod("gated", gates=["x"]),
         make_pod("done", phase="Succeeded"),
     ]
     found = previewed(cluster([make_node("a")], pods))
-    assert (found.judged, found.left_out) == (0, {"otherScheduler": 1, "gated": 1, "ending": 1})
+    assert (found.judged, found.skipped) == (0, {"otherScheduler": 1, "gated": 1, "ending": 1})
 
 
 def test_the_pods_of_all_profiles_are_judged():

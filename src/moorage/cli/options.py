@@ -214,9 +214,11 @@ def read(
 
 def from_file(path: Path, resources: Iterable[Resource]) -> ClusterObjects:
     """Return the cluster of a snapshot, or of a recording when it ends."""
-    from moorage.sim.last_state import is_recording, last_state  # simulations take a while to import
+    if ".jsonl" not in path.suffixes:
+        return snapshots.load(path, resources)
+    from moorage.sim.last_state import last_state  # simulations take a while to import
 
-    return last_state(path, resources) if is_recording(path) else snapshots.load(path, resources)
+    return last_state(path, resources)
 
 
 def warn(gaps: Iterable[str]) -> None:

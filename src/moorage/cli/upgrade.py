@@ -26,7 +26,7 @@ MAX_ROWS = 40
 """Number of pods in the report for people; JSON has them all."""
 ASPECTS = {"node": "node", "feasible": "feasible nodes", "order": "order of nodes", "preemption": "preemption"}
 """What is shown of the aspects of a difference; a changed message is shown in full below the table."""
-LEFT_OUT = {"otherScheduler": "of other schedulers", "gated": "gated", "ending": "ending"}
+SKIPPED = {"otherScheduler": "of other schedulers", "gated": "gated", "ending": "ending"}
 
 
 def given_configuration(
@@ -92,9 +92,9 @@ def _print(found: UpgradePreview) -> None:
     else:
         were = "was" if found.judged == 1 else "were"
         line(f"No pod would be decided differently by {versions}. {found.judged} {were} judged.", style="bold")
-    if found.left_out:
-        each = ", ".join(f"{count} {LEFT_OUT[why]}" for why, count in found.left_out.items())
-        line(f"Pods that were left out: {each}.")
+    if found.skipped:
+        each = ", ".join(f"{count} {SKIPPED[why]}" for why, count in found.skipped.items())
+        line(f"Pods that were not judged: {each}.")
     _print_configuration(found)
     for removed in found.removed:
         names = ", ".join(removed.names[:3]) + (f" and {len(removed.names) - 3} more" if len(removed.names) > 3 else "")

@@ -84,7 +84,7 @@ class UpgradePreview:
     without_effect: int = 0
     """Number of pods whose scores or refusals differ and for which nothing else does."""
     judged: int = 0
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
     """Why pods were not judged → their number."""
     also_changes: tuple[FieldChange, ...] = ()
     """Changes that the judgement of one state cannot show."""
@@ -96,7 +96,7 @@ class UpgradePreview:
     def to_dict(self) -> dict[str, Any]:
         counts = Counter(name for pod in self.pods for name in pod.reasons)
         answer: dict[str, Any] = {"from": self.before, "to": self.after, "judged": self.judged}
-        answer |= {"leftOut": dict(self.left_out), "configuration": [each.to_dict() for each in self.configuration]}
+        answer |= {"skipped": dict(self.skipped), "configuration": [each.to_dict() for each in self.configuration]}
         if self.removed:
             answer["removedObjects"] = [each.to_dict() for each in self.removed]
         reasons = [{"change": name, "text": text, "pods": counts[name]} for name, text in self.reasons.items()]
@@ -130,7 +130,7 @@ async def preview(
         with gc_paused():
             return EngineDecider(question_engine(configured, _read_as(cluster, configured), extenders=extenders))
 
-    pods, left_out = _judged_pods(cluster, before, after)
+    pods, skipped = _judged_pods(cluster, before, after)
     found, without_effect = await changed_pods(build, old, new, steps, pods)
     counts = Counter(name for pod in found for name in pod.reasons)
     texts = {**{step.name: step.text for step in steps}, SEVERAL: _SEVERAL_TEXT}
@@ -138,7 +138,7 @@ async def preview(
     also = tuple(each for each in path[0].changes_to(path[1]) if not each.decides)
     also = tuple(each for each in also if each.field not in ("minor", "release"))
     return UpgradePreview(
-        older, newer, tuple(changes), removed, tuple(found), reasons, without_effect, len(pods), left_out, also
+        older, newer, tuple(changes), removed, tuple(found), reasons, without_effect, len(pods), skipped, also
     )
 
 
@@ -241,17 +241,17 @@ def _judged_pods(
     """Return the pods that these configurations schedule, and how many were left out for which reason."""
     names = {profile.scheduler_name for profile in (*before.profiles, *after.profiles)}
     found: list[Pod] = []
-    left_out: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for pod in cluster.objects.get(PODS, ()):
         if pod.is_terminal or pod.is_terminating:
-            left_out["ending"] += 1
+            skipped["ending"] += 1
         elif pod.scheduler_name not in names:
-            left_out["otherScheduler"] += 1
+            skipped["otherScheduler"] += 1
         elif pod.is_gated and not pod.is_assigned:
-            left_out["gated"] += 1
+            skipped["gated"] += 1
         else:
             found.append(pod)
-    return found, dict(left_out)
+    return found, dict(skipped)
 
 
 def _read_as(cluster: ClusterObjects, configured: Configuration) -> Iterator[Change | Served]:

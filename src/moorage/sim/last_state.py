@@ -12,17 +12,11 @@ from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.pod_defaults import with_defaults
 from moorage.api.resources import ALL, PODS, AnyObject, Resource, Unstructured, by_kind
-from moorage.sim.recording_files import ENDINGS
 from moorage.sim.recordings import Recording
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
-
-
-def is_recording(path: Path) -> bool:
-    """Whether the name is that of a recording."""
-    return path.name.endswith(ENDINGS)
 
 
 def last_state(path: Path, resources: Iterable[Resource] = ()) -> ClusterObjects:

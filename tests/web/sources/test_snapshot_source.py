@@ -145,7 +145,7 @@ def test_reading_again_shows_what_has_changed(source, tmp_path):
 
 def test_an_upgrade_is_previewed_with_the_configuration_of_the_source(source):
     answer = asyncio.run(source.upgrade("1.37"))
-    assert (answer["from"], answer["to"], answer["leftOut"]) == ("1.36", "1.37", {"gated": 1})
+    assert (answer["from"], answer["to"], answer["skipped"]) == ("1.36", "1.37", {"gated": 1})
     assert {each["pod"] for each in answer["pods"]} == {"default/train", "default/batch-0", "default/batch-1"}
     assert [each["change"] for each in answer["reasons"]] == ["reports_no_idle_claims"]
     assert not [each for each in answer["configuration"] if each["kind"] == "error"]

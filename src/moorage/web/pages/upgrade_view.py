@@ -12,7 +12,7 @@ from moorage.web.source import Json
 PER_PAGE = 50
 ASPECTS = {"feasible": "feasible nodes", "order": "order of nodes"}
 WITHOUT_EFFECT = ("scores", "refusals")
-LEFT_OUT = {"otherScheduler": "of other schedulers", "gated": "gated", "ending": "ending"}
+SKIPPED = {"otherScheduler": "of other schedulers", "gated": "gated", "ending": "ending"}
 
 
 def show(found: Json) -> None:
@@ -22,15 +22,15 @@ def show(found: Json) -> None:
         for text in _remarks(found):
             shell.text(text).classes("m-soft")
         if found["reasons"]:
-            rows = [{"text": each["text"], "pods": each["pods"]} for each in found["reasons"]]
-            shell.table((("text", "What changes"), ("pods", "Pods")), rows, "text")
+            shell.table((("change", "Change"), ("text", "What it does"), ("pods", "Pods")), found["reasons"], "change")
     if found["pods"]:
         with shell.card():
             shell.section("Pods")
             columns = (
-                ("pod", "Pod"), ("differs", "Differs in"), ("before", found["from"]), ("after", found["to"]),
+                ("pod", "Pod"), ("differs", "Differs in"), ("because", "Because of"), ("before", found["from"]),
+                ("after", found["to"]),
             )  # fmt: skip
-            rows = merged(_rows(found), "pod", ("differs", "before", "after"))
+            rows = merged(_rows(found), "pod", ("differs", "because", "before", "after"))
             shell.table(columns, rows, "pod", PER_PAGE)
     _show_configuration(found)
     with shell.card():
@@ -47,9 +47,9 @@ def _headline(found: Json) -> str:
 
 
 def _remarks(found: Json) -> Iterator[str]:
-    if found["leftOut"]:
-        each = ", ".join(f"{number:,} {LEFT_OUT.get(why, why)}" for why, number in found["leftOut"].items())
-        yield f"Pods that were left out: {each}."
+    if found["skipped"]:
+        each = ", ".join(f"{number:,} {SKIPPED.get(why, why)}" for why, number in found["skipped"].items())
+        yield f"Pods that were not judged: {each}."
     if found["withoutEffect"]:
         yield f"Differences without effect: {count(found['withoutEffect'], 'pod')} with other scores in the same order."
     for gone in found.get("removedObjects", ()):
@@ -65,6 +65,7 @@ def _rows(found: Json) -> Iterator[Json]:
             "pod": each["pod"],
             "pod_url": pod_url(each["pod"]),
             "differs": ", ".join(differs),
+            "because": ", ".join(each["reasons"]),
             "before": _outcome(each["before"], message),
             "after": _outcome(each["after"], message),
         }
