@@ -25,7 +25,7 @@ from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.config import FeatureGates
 from moorage.config.types import API_VERSION, KIND
 from moorage.explain import comparing
-from moorage.explain.comparing import Difference, EngineDecider, Outcome
+from moorage.explain.comparing import Difference, EngineDecider, PodOutcome
 from moorage.explain.evaluate import NOT_JUDGED, EvaluatedCase
 from moorage.explain.upgrading import SEVERAL, changed_pods, upgrade_steps
 from moorage.explain.versioned import ERROR, NO_LONGER_ERROR, ConfigurationText, changed_problems
@@ -49,7 +49,7 @@ class CaseDecider:
         self._pod = case.pod
         self._engine = EngineDecider(case.engine)
 
-    async def decide(self, pod: Pod) -> Outcome:
+    async def decide(self, pod: Pod) -> PodOutcome:
         return await self._engine.judge(self._pod)
 
 
@@ -120,7 +120,7 @@ def reported(difference: Difference | None) -> dict[str, tuple[Any, Any]]:
     return {aspect: answers for aspect, answers in both.items() if aspect in kept and answers[0] != answers[1]}
 
 
-def _preemption(outcome: Outcome) -> tuple[str, list[str]]:
+def _preemption(outcome: PodOutcome) -> tuple[str, list[str]]:
     return outcome.nominated, sorted(key.rpartition("/")[2] for key in outcome.victims)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.app.configuration import Configuration, configure
-from moorage.explain.comparing import Difference, EngineDecider, Outcome, Placement, compare, differing
+from moorage.explain.comparing import Difference, EngineDecider, Placement, PodOutcome, compare, differing
 from moorage.testing import make_node, make_pod
 from tests.explain.world import DEFAULT, load
 
@@ -112,9 +112,9 @@ def test_nodes_that_share_the_best_total_count_as_one():
 
 
 def test_outcomes_that_know_only_the_node_are_compared_by_it():
-    assert differing(Outcome("a"), Outcome("a")) == []
-    assert differing(Outcome("a"), Outcome("b")) == ["node"]
-    assert differing(Outcome("a"), Outcome(message="0/1 nodes are available")) == ["node", "message"]
+    assert differing(PodOutcome("a"), PodOutcome("a")) == []
+    assert differing(PodOutcome("a"), PodOutcome("b")) == ["node"]
+    assert differing(PodOutcome("a"), PodOutcome(message="0/1 nodes are available")) == ["node", "message"]
 
 
 def test_engines_that_list_nodes_in_another_order_are_compared_by_name():

@@ -15,7 +15,7 @@ from moorage.api.resources import CSI_DRIVERS, CSI_NODES, PERSISTENT_VOLUME_CLAI
 from moorage.api.versions import upgrade_path
 from moorage.app.configuration import configure
 from moorage.config import ConfigError, FeatureGates
-from moorage.explain.comparing import Outcome
+from moorage.explain.comparing import PodOutcome
 from moorage.explain.upgrading import SEVERAL, UpgradePreview, UpgradeStep, changed_pods, going_away, preview
 from moorage.explain.versioned import ConfigurationText
 from moorage.snapshots.cluster import ClusterObjects
@@ -69,8 +69,8 @@ class Says:
     def __init__(self, message: str) -> None:
         self._message = message
 
-    async def decide(self, pod: Pod) -> Outcome:
-        return Outcome(message=self._message)
+    async def decide(self, pod: Pod) -> PodOutcome:
+        return PodOutcome(message=self._message)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class NodeVerdicts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class PodOutcome:
     """What a decider says about one pod."""
 
     node: str = ""
@@ -129,8 +129,8 @@ class Difference:
     runs_on: str
     """The present node of the pod; empty if it is pending."""
     aspects: tuple[str, ...]
-    before: Outcome
-    after: Outcome
+    before: PodOutcome
+    after: PodOutcome
 
     @property
     def has_effect(self) -> bool:
@@ -148,14 +148,14 @@ class Difference:
 class Decider(Protocol):
     """Says what happens to a pod."""
 
-    async def decide(self, pod: Pod) -> Outcome: ...
+    async def decide(self, pod: Pod) -> PodOutcome: ...
 
 
 class Placement:
     """Decides that every pod is where it is."""
 
-    async def decide(self, pod: Pod) -> Outcome:
-        return Outcome(pod.spec.node_name)
+    async def decide(self, pod: Pod) -> PodOutcome:
+        return PodOutcome(pod.spec.node_name)
 
 
 class EngineDecider:
@@ -166,32 +166,32 @@ class EngineDecider:
         self._engine = engine
         self._nodes_only = nodes_only
 
-    async def decide(self, pod: Pod) -> Outcome:
+    async def decide(self, pod: Pod) -> PodOutcome:
         own = self._engine.stores.lister(PODS).get(pod.name, pod.namespace) or pod
         if not own.is_assigned:
             return await self.judge(own)
         with changed(Judge.of(self._engine, own), ((PODS, own, None),)):
             return await self.judge(unassigned(own))
 
-    async def judge(self, pod: Pod) -> Outcome:
+    async def judge(self, pod: Pod) -> PodOutcome:
         """Judge the pod as it is, on the present state of the engine."""
         judge = Judge.of(self._engine, pod)
         held_back = None if self._nodes_only else run_pre_enqueue(judge.profile, pod)
         if held_back is not None:
-            return Outcome(message="; ".join(held_back.reasons))
+            return PodOutcome(message="; ".join(held_back.reasons))
         attempt, status = await judge.choose(pod)
         if status.code is Code.ERROR:
-            return Outcome(message=status.message, verdicts=_refused_everywhere(attempt))
+            return PodOutcome(message=status.message, verdicts=_refused_everywhere(attempt))
         if self._nodes_only:
-            return Outcome(attempt.node, verdicts=_verdicts(attempt, attempt.board))
+            return PodOutcome(attempt.node, verdicts=_verdicts(attempt, attempt.board))
         if attempt.feasible:
-            return Outcome(attempt.node, verdicts=_verdicts(attempt, judge.scores(attempt)))
+            return PodOutcome(attempt.node, verdicts=_verdicts(attempt, judge.scores(attempt)))
         result, message = await judge.fail(attempt, status)
         verdicts = _verdicts(attempt, None)
         if result is None:
-            return Outcome(message=message, verdicts=verdicts)
+            return PodOutcome(message=message, verdicts=verdicts)
         victims = tuple(sorted(victim.key for victim in result.victims))
-        return Outcome("", message, result.nominated_node or "", victims, verdicts)
+        return PodOutcome("", message, result.nominated_node or "", victims, verdicts)
 
 
 async def compare(before: Decider, after: Decider, pods: Iterable[Pod]) -> AsyncIterator[Difference]:
@@ -202,7 +202,7 @@ async def compare(before: Decider, after: Decider, pods: Iterable[Pod]) -> Async
             yield Difference(pod.key, pod.spec.node_name, aspects, old, new)
 
 
-def differing(before: Outcome, after: Outcome) -> list[str]:
+def differing(before: PodOutcome, after: PodOutcome) -> list[str]:
     """Return the aspects in which two outcomes differ. Nodes that share the best total count as one."""
     found = [] if after.is_best(before.node) else [NODE]
     if (before.nominated, before.victims) != (after.nominated, after.victims):
