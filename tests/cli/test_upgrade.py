@@ -70,10 +70,12 @@ def test_json_has_all_pods_with_both_answers(folder):
 
 def test_gates_and_configuration_that_the_new_version_refuses_are_listed(folder):
     (folder / "scheduler.yaml").write_text(HEAD)
-    gates = "--feature-gates=SidecarContainers=true"
+    gates = "--feature-gates=SidecarContainers=true,NodeDeclaredFeatures=false"
     code, text = ask("1.37", "--snapshot", "fits.json", "--config", "scheduler.yaml", gates)
     assert code == 3
-    assert "SidecarContainers: 1.37 refuses SidecarContainers: unrecognized feature gate" in text
+    assert "SidecarContainers: 1.37 refuses this: unrecognized feature gate: SidecarContainers; kube-scheduler" in text
+    assert "NodeDeclaredFeatures: 1.37 refuses this: cannot set feature gate NodeDeclaredFeatures to false" in text
+    assert "NodeDeclaredFeatures: It is on instead of off." in text
 
 
 def test_a_recording_is_judged_as_it_ends(folder):

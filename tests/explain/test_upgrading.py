@@ -154,7 +154,7 @@ def test_all_problems_of_the_new_version_are_listed():
     found = previewed(cluster([make_node("a")]), gates="SidecarContainers=true,GangScheduling=false")
     errors = [change for change in found.configuration if change.kind == "error"]
     assert [change.path for change in errors] == ["SidecarContainers", "GangScheduling"]
-    assert errors[0].text.startswith("1.37 refuses SidecarContainers: unrecognized feature gate")
+    assert errors[0].text.startswith("1.37 refuses this: unrecognized feature gate: SidecarContainers")
     assert found.has_effect
 
 

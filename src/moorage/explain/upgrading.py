@@ -231,8 +231,9 @@ def _changed_gates(
         configured = given.read(flipped)[0]
         if fields or (configured is not None and configured.profiles != before.profiles):
             why = (fields[0].text if fields else _gate_text(name, new)).replace(f" (feature gate {name})", "")
-            state = ("on", "off") if new(name) else ("off", "on")
-            yield ConfigurationChange(GATE, name, f"It is {state[0]} by default instead of {state[1]}. {why}")
+            now, then = ("on", "off") if new(name) else ("off", "on")
+            default = "" if name in old.chosen else " by default"
+            yield ConfigurationChange(GATE, name, f"It is {now}{default} instead of {then}. {why}")
 
 
 def _judged_pods(

@@ -101,17 +101,19 @@ def changed_problems(
 ) -> Iterator[ConfigurationChange]:
     """Yield the problems that only one version has. Raises a ConfigError for problems of both: a configuration that
     does not work today has to be repaired first."""
-    old, new = {_sentence(each): each for each in before}, {_sentence(each): each for each in after}
+    old, new = {str(each): each for each in before}, {str(each): each for each in after}
     if both := [problem for text, problem in old.items() if text in new]:
         raise ConfigError(both, source)
-    for text, problem in new.items():
-        yield ConfigurationChange(ERROR, problem.path, f"{newer} refuses {text}")
-    for text, problem in old.items():
-        yield ConfigurationChange(NO_LONGER_ERROR, problem.path, f"{newer} accepts what {older} refuses: {text}")
+    for problem in new.values():
+        yield ConfigurationChange(ERROR, problem.path, f"{newer} refuses this: {_reason(problem)}")
+    for problem in old.values():
+        text = f"{newer} accepts this, which {older} refuses: {_reason(problem)}"
+        yield ConfigurationChange(NO_LONGER_ERROR, problem.path, text)
 
 
-def _sentence(problem: Problem) -> str:
-    return str(problem).rstrip(".") + "."
+def _reason(problem: Problem) -> str:
+    """Return the message of a problem without its path, as the end of a sentence."""
+    return str(msgspec.structs.replace(problem, path="")).rstrip(".") + "."
 
 
 def changed_profiles(before: Configuration, after: Configuration) -> Iterator[ConfigurationChange]:
