@@ -98,7 +98,8 @@ conformance: $(STAMP) ## Compare with the answers of kube-scheduler and schedule
 	done; \
 	gzip -dc ../shared/conformance/plugins.jsonl.gz | grep -E '"family":"($(PLUGIN_FAMILIES))"' > $(VENV)/plugins.jsonl && \
 	$(BIN)/python -m tests.conformance.plugin_cases $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
-	$(BIN)/python ../shared/conformance/compare_plugins.py $(VENV)/plugins.jsonl $(VENV)/plugins.verdicts
+	$(BIN)/python ../shared/conformance/compare_plugins.py $(VENV)/plugins.jsonl $(VENV)/plugins.verdicts && \
+	echo "upgrade preview:" && $(BIN)/python -m tests.conformance.upgrade_cases ../shared/conformance
 
 bench: $(STAMP) ## Measure the engine on this machine, all workloads
 	$(BIN)/moorage bench engine

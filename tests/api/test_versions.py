@@ -10,7 +10,17 @@ import pytest
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
 from moorage.api.requests import pod_requests
-from moorage.api.versions import BEHAVIOURS, DEFAULT_BEHAVIOUR, DEFAULT_VERSION, Behaviour, behaviour_of
+from moorage.api.versions import (
+    ANY_PLUGIN,
+    BEHAVIOURS,
+    DEFAULT_BEHAVIOUR,
+    DEFAULT_VERSION,
+    REMOVED_KINDS,
+    Behaviour,
+    behaviour_of,
+    upgrade_path,
+)
+from moorage.plugins.registry import DEFAULT
 from moorage.testing.builders import make_pod
 
 
@@ -22,6 +32,46 @@ def test_the_versions_differ_in_every_field():
         if getattr(older, field.name) == getattr(newer, field.name)
     ]
     assert same == []
+
+
+def test_every_field_says_what_changes_and_whose_answers_depend_on_it():
+    older, newer = BEHAVIOURS.values()
+    changes = older.changes_to(newer)
+    assert [change.field for change in changes] == [field.name for field in dataclasses.fields(Behaviour)]
+    assert len({change.text for change in changes}) == len(changes)
+    for change in changes:
+        assert change.text[0].isupper() or change.text.startswith(("kube-scheduler ", "plugin_")), change
+        assert change.text.endswith("."), change
+        assert 20 < len(change.text) <= 200, change
+        assert change.value == getattr(newer, change.field)
+    plugins = {cls.name for cls in DEFAULT}
+    assert {change.decides for change in changes} - plugins == {"", ANY_PLUGIN}
+    assert older.changes_to(older) == []
+
+
+def test_removed_kinds_belong_to_minors_that_are_followed():
+    assert {*REMOVED_KINDS} <= {*BEHAVIOURS}
+
+
+def test_an_upgrade_starts_at_the_newest_older_minor_unless_another_is_named():
+    older, newer = BEHAVIOURS.values()
+    assert upgrade_path("1.37") == upgrade_path("v1.37", "1.36") == (older, newer)
+
+
+@pytest.mark.parametrize(
+    ("to", "since", "says"),
+    [
+        ("1.36", "1.37", "1.36 is not newer than 1.37, so this is not an upgrade"),
+        ("1.37", "1.37", "1.37 is not newer than 1.37"),
+        ("1.36", "", "1.36 is the oldest version that Moorage knows; choose 1.37"),
+        ("1.38", "", 'version "1.38" is not supported; Moorage answers as kube-scheduler 1.36 or 1.37'),
+        ("1.37", "1.35", 'version "1.35" is not supported'),
+    ],
+)
+def test_what_is_no_upgrade_is_refused_with_a_sentence(to, since, says):
+    with pytest.raises(MoorageError) as refused:
+        upgrade_path(to, since)
+    assert str(refused.value).startswith(says)
 
 
 @pytest.mark.parametrize("text", ["1.36", "v1.36", "kube=1.36", " 1.36 "])

@@ -13,11 +13,10 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 
-from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration
 from moorage.cli import options
-from moorage.cli.options import configured
+from moorage.cli.options import configured, from_file
 from moorage.cli.printing import fail
 from moorage.explain.evaluate import Evaluator, default_configuration
 from moorage.snapshots import unpacking
@@ -86,7 +85,7 @@ def _read_live(own: Configuration, kubeconfig: str, context: str, snapshot: Path
         fail("--snapshot excludes --kubeconfig and --context")
     resources = own.resources()
     if snapshot is not None:
-        return snapshots.load(snapshot, resources)
+        return from_file(snapshot, resources)
     return asyncio.run(read_cluster(resources, kubeconfig, context))
 
 

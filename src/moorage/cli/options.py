@@ -43,7 +43,11 @@ Context = Annotated[
 ]
 SnapshotFile = Annotated[
     Path | None,
-    typer.Option("--snapshot", metavar="FILE", help="A file of `moorage snapshot` instead of a live cluster."),
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="A file of `moorage snapshot` instead of a live cluster, or a recording of `moorage record` at its end.",
+    ),
 ]
 Annotations = Annotated[bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")]
 Namespace = Annotated[
@@ -192,19 +196,29 @@ def read(
     snapshot: Path | None,
     scheduler: RunningScheduler | None = None,
     annotations: bool = True,
+    also: Iterable[Resource] = (),
 ) -> ClusterObjects:
-    """Read the objects of the cluster once; warn about kinds that cannot be read."""
+    """Read the objects of the cluster once, with those of `also`; warn about kinds that cannot be read."""
     if snapshot is not None and (kubeconfig or context or scheduler):
         fail("--snapshot excludes --kubeconfig, --context and --server")
-    resources = configured.resources()
+    resources = [*configured.resources(), *also]
     if scheduler is not None:
         cluster = asyncio.run(scheduler.cluster(resources, annotations))
     elif snapshot is not None:
-        cluster = snapshots.load(snapshot, resources)
+        cluster = from_file(snapshot, resources)
     else:
         cluster = asyncio.run(read_cluster(resources, kubeconfig, context))
     warn(cluster.gaps(configured))
     return cluster
+
+
+def from_file(path: Path, resources: Iterable[Resource]) -> ClusterObjects:
+    """Return the cluster of a snapshot, or of a recording when it ends."""
+    if ".jsonl" not in path.suffixes:
+        return snapshots.load(path, resources)
+    from moorage.sim.last_state import last_state  # simulations take a while to import
+
+    return last_state(path, resources)
 
 
 def warn(gaps: Iterable[str]) -> None:

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure
 from moorage.cli import options
-from moorage.cli.options import configured, read, scheduler_of
+from moorage.cli.options import configured, from_file, read, scheduler_of
 from moorage.cli.printing import fail, line
 from moorage.client.connection import find
 from moorage.client.credentials import Credentials
@@ -115,7 +114,7 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
 
     async def again() -> ClusterObjects:
         if snapshot is not None:
-            return snapshots.load(snapshot, resources)
+            return from_file(snapshot, resources)
         return await read_cluster(resources, kubeconfig, context)
 
     cluster = read(own, kubeconfig, context, snapshot)

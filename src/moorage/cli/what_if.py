@@ -44,6 +44,12 @@ def what_if(
         Path | None,
         typer.Option(metavar="FILE", help="Show which running pods this configuration would place elsewhere."),
     ] = None,
+    upgrade_to: Annotated[
+        str, typer.Option(metavar="VERSION", help="Show what an upgrade of kube-scheduler to this version changes.")
+    ] = "",
+    feature_gates: Annotated[
+        str, typer.Option(metavar="A=true,...", help="The --feature-gates of the scheduler, for --upgrade-to.")
+    ] = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.Context = "",
     snapshot: options.SnapshotFile = None,
@@ -66,13 +72,32 @@ def what_if(
     with the requested changes: new pods, drained, cordoned or added nodes, deleted pods. The output shows
     where pods go, which pods they preempt, and why others stay pending.
 
-    Exit codes: 0 if every pod has a node, 3 if some do not, 1 if the question cannot be answered.
+    With --upgrade-to, every pod is judged as two versions of kube-scheduler decide, on the present state.
+
+    Exit codes: 0 if every pod has a node, 3 if some do not, 1 if the question cannot be answered. With
+    --upgrade-to, 0 if nothing that has an effect differs, 3 if something does.
     """
+    if feature_gates and not upgrade_to:
+        fail("--feature-gates needs --upgrade-to: it says how your scheduler is started")
     if bool(add_nodes) != bool(like):
         fail("--add-nodes and --like need each other: the number of nodes, and the node to copy")
     if replicas and not files:
         fail("--replicas needs -f: it sets the replicas of the workloads in the file")
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    if upgrade_to:
+        if files or drain or cordon or remove or add_nodes or with_config:
+            fail("--upgrade-to compares two versions on the cluster as it is; leave out the changes, or try them alone")
+        if (profile or plugins or plugin_path) and config is None:
+            fail("--profile, --plugin and --plugin-path need --config")
+        _preview_upgrade(
+            upgrade_to,
+            emulated_version,
+            (config, plugins or [], plugin_path or [], scheduler),
+            {"profile": profile, "feature_gates": feature_gates, "extenders": not no_extenders},
+            (kubeconfig, context, snapshot, scheduler),
+            output,
+        )
+        return
     given = configured(config, profile, plugins, plugin_path, emulated_version, extenders=not no_extenders)
     try:
         own = configured_as(given, scheduler, emulated_version)
@@ -117,6 +142,17 @@ def what_if(
         print_data({**outcome.to_dict(), "explanation": explanation}, output)
     if outcome.blocked or (outcome.pending and replicas != "max"):
         raise typer.Exit(UNSCHEDULABLE)
+
+
+def _preview_upgrade(
+    to: str, since: str, source: tuple[Any, ...], fields: dict[str, Any], cluster: tuple[Any, ...], output: Form
+) -> None:
+    from moorage.cli.upgrade import given_configuration, show_upgrade  # other questions need none of it
+
+    try:
+        show_upgrade(to, since, given_configuration(*source, **fields), cluster, output)
+    except MoorageError as error:
+        fail(str(error))
 
 
 def _name_failures(extenders: Sequence[AskedExtender]) -> None:

@@ -6,7 +6,7 @@ Parses `A=true,B=false` as `--feature-gates` takes it. What a gate switches is d
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.api.meta import Record
 from moorage.api.problems import Problem, did_you_mean
@@ -15,12 +15,14 @@ from moorage.config.types import ConfigError
 
 
 class Gate(NamedTuple):
-    """One gate. A locked one can be named only with its default; `needs` must be on with it."""
+    """One gate. A locked one can be named only with its default; `needs` must be on with it. `effect` is what users
+    read about a default that has changed."""
 
     default: bool
     stage: str = "beta"
     locked: bool = False
     needs: tuple[str, ...] = ()
+    effect: str = ""
 
 
 _LOCKED = Gate(True, "ga", locked=True)
@@ -81,7 +83,7 @@ _TABLE: Mapping[str, tuple[Gate | None, ...]] = {
     "DRADeviceCompatibilityGroups": (_NO_SUCH, _ALPHA),
     "DRAOptionalNodeOperations": (_NO_SUCH, _ALPHA),
     "VolumeLimitScaling": (_ALPHA, _ON),
-    "StorageCapacityScoring": (_ALPHA, _ON),
+    "StorageCapacityScoring": (_ALPHA, Gate(True, effect="VolumeBinding prefers nodes with more free storage")),
     "TaintTolerationComparisonOperators": (_ALPHA,),
     "SchedulerPreQueueingHints": (_NO_SUCH, _ALPHA),
     "InterPodAffinityHostnameFastPath": (_NO_SUCH, _ALPHA),
@@ -105,6 +107,8 @@ class FeatureGates(Record):
 
     chosen: dict[str, bool] = {}
     version: str = DEFAULT_VERSION
+    overrides: dict[str, Any] = {}
+    """Fields of the version's behaviour that are replaced: previews try changes of another version one at a time."""
 
     def __call__(self, name: str) -> bool:
         """Whether the gate is on. Asking for a gate that does not exist is a bug, so it raises KeyError."""
@@ -119,7 +123,8 @@ class FeatureGates(Record):
     @property
     def behaviour(self) -> Behaviour:
         """What kube-scheduler of the version does with these gates."""
-        return replace(behaviour_of(self.version), requires_listed_csi_driver=self("VolumeLimitScaling"))
+        found = replace(behaviour_of(self.version), requires_listed_csi_driver=self("VolumeLimitScaling"))
+        return replace(found, **self.overrides) if self.overrides else found
 
     @classmethod
     def of(cls, version: str = "") -> "FeatureGates":

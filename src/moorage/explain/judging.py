@@ -135,16 +135,24 @@ class Judge:
         verdicts = tuple(verdict for verdict in each if verdict.refuses)
         if attempt.feasible:
             return Judgement(attempt, status, "", held_back, verdicts)
-        result, after = await self.preempt(attempt)
+        result, message = await self.fail(attempt, status)
         # Details are asked of a state in which every PreFilter has run, also after one that refuses.
         attempt.state = state
+        return Judgement(attempt, status, message, held_back, verdicts, result)
+
+    async def fail(self, attempt: Attempt, status: Status) -> tuple[PostFilterResult | None, str]:
+        """Return what preemption does for a pod without a feasible node, and the message of its FailedScheduling
+        event."""
+        if status is EMPTY_CLUSTER:
+            return None, status.message
+        result, after = await self.preempt(attempt)
         message = fit_error(
             len(attempt.nodes),
             pre_filter=attempt.pre_filter_message,
             reasons=attempt.statuses.histogram(),
             post_filter=after.message,
         )
-        return Judgement(attempt, status, message, held_back, verdicts, result)
+        return result, message
 
     async def _extender_verdicts(self, pod: Pod) -> list[PluginVerdict]:
         """Ask every filtering extender about all nodes, as the plugins are."""

@@ -20,10 +20,10 @@ from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_S
 from moorage.api.selectors import compile_label_selector
 from moorage.app.configuration import Configuration
 from moorage.app.offline import AnyEngine, NoEvents
+from moorage.explain.comparing import Difference, EngineDecider, Placement, compare
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge, find_pod, unassigned
 from moorage.explain.other_remedies import node_like
-from moorage.explain.trying import changed
 from moorage.framework.ports import Extender, Served
 from moorage.sim.cluster import SimulatedCluster
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
@@ -316,22 +316,11 @@ async def placed_elsewhere(engine: AnyEngine) -> list[dict[str, Any]]:
 
     Each pod is tried alone, with itself removed. Nodes with equal scores count as one."""
     running = [pod for pod in engine.stores.lister(PODS).list() if pod.is_assigned]
-    answers = [await _placed_again(engine, pod) for pod in running]
-    return [answer for answer in answers if answer is not None]
+    found = compare(Placement(), EngineDecider(engine, nodes_only=True), running)
+    return [_moved(difference) async for difference in found]
 
 
-async def _placed_again(engine: AnyEngine, pod: Pod) -> dict[str, Any] | None:
-    judge, here = Judge.of(engine, pod), pod.spec.node_name
-    with changed(judge, ((PODS, pod, None),)):
-        attempt = await judge.find(unassigned(pod))
-        if attempt.node == here:
-            return None
-        row, board = attempt.nodes.columns.row_of(here), attempt.board
-        if attempt.feasible and attempt.ok[row] and board is not None:
-            best = attempt.nodes.columns.row_of(attempt.node)
-            if board.totals[best] == board.totals[row]:
-                return None
-            ahead = [c.step.name for c in board.columns if c.weighted(best) > c.weighted(row)]
-        else:
-            ahead = list(attempt.statuses.get(here).reasons)
-    return {"pod": pod.key, "from": here, "to": attempt.node, "decidedBy": ahead}
+def _moved(found: Difference) -> dict[str, Any]:
+    to, verdicts = found.after.node, found.after.verdicts
+    why = [] if verdicts is None else verdicts.why_not(found.runs_on, to)
+    return {"pod": found.pod, "from": found.runs_on, "to": to, "decidedBy": why}

@@ -92,6 +92,21 @@ class Recording:
         if not begun:
             raise MoorageError(f"{self._path} has no changes after {format_time(self._since)}. Use an earlier time.")
 
+    def at_end(self) -> tuple[list[AnyObject], list[str]]:
+        """Return the objects that exist when the recording ends, and the problems of unusable lines."""
+        there: dict[tuple[str, str], AnyObject] = {}
+        problems = []
+        for _, action in self._lines():
+            if isinstance(action, UnusableLine):
+                problems.append(action.why)
+            elif isinstance(action, RecordedChange):
+                ended = isinstance(action.object, Pod) and action.object.is_terminal
+                if action.event == DELETE or ended:
+                    there.pop(_identity(action.object), None)
+                else:
+                    there[_identity(action.object)] = action.object
+        return list(there.values()), problems
+
     def _lines(self, after: float = -inf) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
         """Yield the time of every line, or None if it cannot be read, and its action."""
         number = 0

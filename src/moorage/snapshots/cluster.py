@@ -68,7 +68,8 @@ class ClusterObjects:
         lines = []
         for resource, why in self.unread.items():
             readers = [cls.name for cls in configuration.plugins() if any(n.resource == resource for n in cls.needs)]
-            lines.append(f"{resource} could not be read ({why}): {', '.join(readers)} may answer wrongly")
+            effect = f": {', '.join(readers)} may answer wrongly" if readers else ""
+            lines.append(f"{resource} could not be read ({why}){effect}")
         return lines
 
 

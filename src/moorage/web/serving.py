@@ -121,8 +121,8 @@ def _add_cluster_pages(source: ClusterSource) -> None:
 
 def _add_what_if_page(source: WhatIfSource) -> None:
     @ui.page("/what-if")
-    async def what_if(drain: str = "", like: str = "") -> None:
-        await WhatIfPage(source, drain, like).show()
+    async def what_if(drain: str = "", like: str = "", upgrade: str = "") -> None:
+        await WhatIfPage(source, drain, like, upgrade).show()
 
 
 def _add_objects_pages(source: ObjectsSource) -> None:

@@ -147,6 +147,10 @@ class WhatIfSource(Protocol):
         that would stay pending."""
         ...
 
+    async def upgrade(self, to: str) -> Json:
+        """Return what an upgrade of kube-scheduler to this version changes: `explain`'s `to_dict` of the preview."""
+        ...
+
 
 @runtime_checkable
 class ConfiguredSource(Protocol):

@@ -57,3 +57,23 @@ def test_what_cannot_be_tried_is_said(served, look, manifest, says):
     page.get_by_label("Objects to apply").fill(manifest)
     try_it(page)
     page.wait_for_selector(f"text={says}")
+
+
+def test_an_upgrade_shows_the_pods_that_differ_and_why(served, look):
+    looking = look(served)
+    page = looking.open("/what-if")
+    page.get_by_label("Upgrade to").click()
+    page.get_by_role("option", name="kube-scheduler 1.37").click()
+    try_it(page)
+    page.wait_for_selector("text=would be decided differently by kube-scheduler 1.37 than by 1.36")
+    assert "message" in page.locator("tr", has_text="default/train").inner_text()
+    page.wait_for_selector("text=NodeName runs before NodeUnschedulable at filter.")
+    looking.shot("what-if-upgrade")
+    page.get_by_label("Nodes to drain").fill("cpu-1")
+    try_it(page)
+    page.wait_for_selector("text=An upgrade is previewed on the cluster as it is")
+
+
+def test_the_address_can_name_the_upgrade(served, look):
+    page = look(served).open("/what-if?upgrade=1.37")
+    page.wait_for_selector("text=would be decided differently by kube-scheduler 1.37 than by 1.36")

@@ -141,3 +141,13 @@ def test_reading_again_shows_what_has_changed(source, tmp_path):
     assert "late" not in names(asyncio.run(source.queue(QueueQuery())))
     asyncio.run(source.read_again())
     assert names(asyncio.run(source.queue(QueueQuery()))) == ["late"]
+
+
+def test_an_upgrade_is_previewed_with_the_configuration_of_the_source(source):
+    answer = asyncio.run(source.upgrade("1.37"))
+    assert (answer["from"], answer["to"], answer["skipped"]) == ("1.36", "1.37", {"gated": 1})
+    assert {each["pod"] for each in answer["pods"]} == {"default/train", "default/batch-0", "default/batch-1"}
+    assert [each["change"] for each in answer["reasons"]] == ["reports_no_idle_claims"]
+    assert not [each for each in answer["configuration"] if each["kind"] == "error"]
+    with pytest.raises(MoorageError, match="is not supported"):
+        asyncio.run(source.upgrade("1.99"))

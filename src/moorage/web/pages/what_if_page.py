@@ -1,4 +1,4 @@
-"""What if: new pods, drained nodes, more nodes; tried on a copy, and compared with the present."""
+"""What if: new pods, drained nodes, more nodes, an upgrade; tried on a copy, and compared with the present."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from nicegui import ui
 
+from moorage.api.versions import BEHAVIOURS
 from moorage.web.pages import explanation_view as view
-from moorage.web.pages import shell
+from moorage.web.pages import shell, upgrade_view
 from moorage.web.pages.alike import merged
 from moorage.web.pages.text import count
 from moorage.web.source import Json, Question, WhatIfSource
 
 MAX_NODES = 1000
 PER_PAGE = 50
+UPGRADES = {"": "no upgrade", **{minor: f"kube-scheduler {minor}" for minor in list(BEHAVIOURS)[1:]}}
 EXAMPLE = """apiVersion: v1
 kind: Pod
 metadata: {name: example}
@@ -26,9 +28,10 @@ spec:
 
 
 class WhatIfPage:
-    def __init__(self, source: WhatIfSource, drain: str = "", like: str = "") -> None:
+    def __init__(self, source: WhatIfSource, drain: str = "", like: str = "", upgrade: str = "") -> None:
         self._source = source
         self._drained, self._liked = drain, like
+        self._upgraded = upgrade if upgrade in UPGRADES else ""
 
     async def show(self) -> None:
         with shell.frame(self._source, "What if", "What if"):
@@ -37,7 +40,7 @@ class WhatIfPage:
             with shell.card():
                 self._show_form()
             self._answer = ui.element("div").classes("m-answer")
-        if self._drained or self._liked:
+        if self._drained or self._liked or self._upgraded:
             await self._try()  # the question is in the address
 
     def _show_form(self) -> None:
@@ -50,7 +53,8 @@ class WhatIfPage:
             self._drain = ui.input("Nodes to drain", value=self._drained)
             self._number = ui.number("Nodes to add", value=int(bool(self._liked)), min=0, max=MAX_NODES)
             self._like = ui.input("Copies of node", value=self._liked)
-            for field in (self._drain, self._number, self._like):
+            self._upgrade = ui.select(UPGRADES, label="Upgrade to", value=self._upgraded)
+            for field in (self._drain, self._number, self._like, self._upgrade):
                 field.props("dense outlined").style("min-width: 220px")
             self._button = ui.button("Try", on_click=self._try).props("no-caps unelevated")
 
@@ -70,9 +74,14 @@ class WhatIfPage:
             add_nodes=int(self._number.value or 0),
             like=self._like.value.strip(),
         )
-        if not (question.manifests.strip() or question.drain or question.add_nodes):
+        changes = bool(question.manifests.strip() or question.drain or question.add_nodes)
+        if self._upgrade.value:
+            await self._fill_upgrade(self._upgrade.value, changes)
+            return
+        if not changes:
             shell.empty(
-                "There is nothing to try.", "Paste objects, name nodes to drain, or set the number of nodes to add."
+                "There is nothing to try.",
+                "Paste objects, name nodes to drain, set the number of nodes to add, or choose a version.",
             )
             return
         outcome = await self._source.what_if(question)
@@ -88,6 +97,14 @@ class WhatIfPage:
             with shell.card():
                 shell.section(f"Why {why['pod']} would stay pending")
                 view.show_refusals(why["refusals"], why["nodes"]["total"])
+
+    async def _fill_upgrade(self, to: str, changes: bool) -> None:
+        if changes:
+            shell.empty(
+                "An upgrade is previewed on the cluster as it is.", "Clear the other fields, or choose no upgrade."
+            )
+            return
+        upgrade_view.show(await self._source.upgrade(to))
 
 
 def _headline(outcome: Json) -> str:

@@ -16,7 +16,7 @@ from moorage.endpoints import client
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Explained, Json, Question
 from moorage.web.sources.snapshot_source import SnapshotSource
-from moorage.web.sources.trying import what_if
+from moorage.web.sources.trying import upgrade, what_if
 
 FRESH_SECONDS = 20.0
 """How long a copy answers questions; pages that are opened together share it."""
@@ -56,6 +56,11 @@ class LiveCopy:
         """Try a change on objects that are read now."""
         cluster, configured = await self._read()
         return await asyncio.to_thread(what_if, cluster, configured, question)
+
+    async def upgrade(self, to: str) -> Json:
+        """Preview an upgrade on objects that are read now."""
+        cluster, configured = await self._read()
+        return await asyncio.to_thread(upgrade, cluster, configured, to)
 
     async def _make(self) -> ReadCopy:
         read = self._clock.wall()

@@ -80,6 +80,10 @@ class ServerSource:
         """Try a change with the scheduler's own configuration, on the objects that it sees now."""
         return await self._copied().what_if(question)
 
+    async def upgrade(self, to: str) -> Json:
+        """Preview an upgrade with the scheduler's own configuration, on the objects that it sees now."""
+        return await self._copied().upgrade(to)
+
     async def explained(self, key: str, since: float) -> Explained:
         return await self._copied().explain(key, since)
 

@@ -26,7 +26,7 @@ from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Json, NodeContent, PodContent, Question
 from moorage.web.sources.node_columns import UsageColumns, label_columns
 from moorage.web.sources.pending import PendingPods, judge_pending
-from moorage.web.sources.trying import what_if
+from moorage.web.sources.trying import upgrade, what_if
 
 T = TypeVar("T")
 Read = Callable[[], Awaitable[ClusterObjects]]
@@ -114,6 +114,9 @@ class SnapshotSource:
 
     async def what_if(self, question: Question) -> Json:
         return await self._call(lambda: what_if(self._cluster, self._configured, question))
+
+    async def upgrade(self, to: str) -> Json:
+        return await self._call(lambda: upgrade(self._cluster, self._configured, to))
 
     async def configuration(self) -> ConfigurationAnswer:
         return await self._call(lambda: configurations.described(self._configured))

@@ -1,9 +1,14 @@
-"""Answer the What-if page on a copy of a cluster that was read."""
+"""Answer the What-if page on a copy of a cluster that was read. This takes a while, so call it on a thread."""
 
 from __future__ import annotations
 
+import asyncio
+
 from moorage.api.resources import PODS
+from moorage.api.versions import upgrade_path
 from moorage.app.configuration import Configuration
+from moorage.explain.upgrading import preview
+from moorage.explain.versioned import ConfigurationText
 from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.snapshots.manifests import parse_manifest
@@ -11,7 +16,7 @@ from moorage.web.source import Json, Question
 
 
 def what_if(cluster: ClusterObjects, configured: Configuration, question: Question) -> Json:
-    """Answer a question of `web.source.WhatIfSource`. This takes a while, so call it on a thread."""
+    """Answer a question of `web.source.WhatIfSource`."""
     manifests = parse_manifest(question.manifests, "the manifest")
     with ClusterCopy(cluster, configured) as copy:
         if question.add_nodes:
@@ -26,6 +31,12 @@ def what_if(cluster: ClusterObjects, configured: Configuration, question: Questi
             "present": _present(cluster, outcome),
             "explanation": None if why is None else why.to_dict(),
         }
+
+
+def upgrade(cluster: ClusterObjects, configured: Configuration, to: str) -> Json:
+    """Preview an upgrade with the configuration that was read, and without its extenders."""
+    given = ConfigurationText.of(configured, extenders=False)
+    return asyncio.run(preview(cluster, given, upgrade_path(to))).to_dict()
 
 
 def _present(cluster: ClusterObjects, outcome: WhatIfOutcome) -> dict[str, str]:
