@@ -96,7 +96,8 @@ STATES = [
         nominated(make_pod("p", priority=9)),
         {"feasible": 0, "node_pods": (VICTIM, make_pod("stays", node="w0"))},
         "nominated",
-        f"default/p is nominated to w0 and waits for 1 victim to leave. default/victim has been terminating since {SINCE}.",
+        "default/p is nominated to w0 and waits for 1 victim to leave. "
+        f"default/victim has been terminating since {SINCE}.",
         False,
         id="nominated",
     ),
