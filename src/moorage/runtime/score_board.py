@@ -178,8 +178,10 @@ class Ranker:
     def __init__(self) -> None:
         self._gap = 1
         """Points between the best row and the last one that is considered."""
-        self._window = 0
-        """The number of rows in which the best ten may be found; 0 if they had several totals last time."""
+        self._window = _MIN_WINDOW
+        """The number of rows in which the best ten may be found, if all have the highest total."""
+        self._level: IntArray = np.zeros((), dtype=np.int64)
+        """The total that rows are compared with: an array, which numpy compares twice as fast as a Python number."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
@@ -190,12 +192,16 @@ class Ranker:
 
     def rank_from(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Do the same where a row with the highest total is known; in snapshot order, it is the first of these."""
-        best = int(masked[first])
-        if self._window and every.in_order:
-            # Most often hundreds of nodes share the highest total, and the first of them are near each other.
-            equal: IntArray = (masked[first : first + self._window] == best).nonzero()[0]
-            if len(equal) >= count:
-                return equal[:count] + first
+        if every.in_order:
+            after = self.equals_after(first, masked.item(first), masked, count)
+            if after is not None:
+                # A row is its own position here, and looking up positions is faster than adding a number.
+                return every.positions[first:][after]
+        return self.rank_all(first, masked, every, count)
+
+    def rank_all(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
+        """Do the same where `equals_after` does not find them."""
+        best = masked.item(first)
         near = self._near(masked, best, count)
         totals = masked[near]
         if len(near) > _A_HANDFUL:
@@ -205,17 +211,31 @@ class Ranker:
         else:
             order = np.lexsort((every.positions[near], -totals))[:count]
         nearest: IntArray = near[order]
-        self._window = 0
         if every.in_order and len(nearest) == count and totals[order[-1]] == best:
-            rows = 3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW
-            self._window = rows if rows <= _MAX_WINDOW else 0
+            self._window = min(3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW, _MAX_WINDOW)
         return nearest
+
+    def equals_after(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
+        """Return `count` rows with the highest total, counted from the first row that has it. Rows must be in snapshot
+        order. None if the first rows with that total are not near each other, or are too few."""
+        # Most often hundreds of nodes share the highest total. This is done for nearly every record, and what counts
+        # is the number of calls of numpy.
+        window, level = self._window, self._level
+        level[()] = best
+        equal: IntArray = (masked[first : first + window] == level).nonzero()[0]
+        found = len(equal)
+        if found < count:
+            return None
+        if found > 8 * count:
+            self._window = window // 2
+        return equal[:count]
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray:
         """Return rows that contain the best ones, in row order: a few, unless thousands of nodes have nearly the same
         total."""
         while True:
-            near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
+            self._level[()] = max(best - self._gap, 0)
+            near: IntArray = (masked >= self._level).nonzero()[0]
             if len(near) >= count or self._gap >= best:
                 break
             self._gap = 2 * self._gap + 1
@@ -241,7 +261,7 @@ def _fewer(near: IntArray, totals: IntArray, every: EveryRow, count: int) -> tup
 NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _A_HANDFUL = 400
 _MIN_WINDOW, _MAX_WINDOW = 32, 1024
-"""Rows; in more than that, finding all rows near the best is as fast."""
+"""Rows; in more than that, finding all rows near the best is nearly as fast."""
 
 
 def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:

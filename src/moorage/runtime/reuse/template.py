@@ -13,7 +13,6 @@ nothing; tests/runtime/reuse compares them."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +52,7 @@ _INCREMENTAL_COLUMNS = 4
 """Columns that incremental scores may keep, about; they come later than the baseline is charged."""
 _INCREMENTAL_RETRY = 16
 """Pods between two times that plugins are asked for incremental scores."""
-_PACKED_BYTES = 80
+_PACKED_BYTES = 170
 """Bytes of a packed list of the best rows, without its numbers."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
@@ -200,32 +199,40 @@ class TemplateBaseline(Baseline):
         layout, every, incremental = self.layout, self.every, self.incremental
         if layout is None or (incremental is None and not self.is_complete):
             return None
-        rows: IntArray
-        more: Sequence[IntArray | array[int]] = ()
         if self.is_complete:
-            ten = self.best_rows.best_ten(layout)
-            if ten is not None:
-                return ten
-            rows = self.ranker.rank_from(self.chosen, self.totals, every, TOP_NODES)
-        elif incremental is not None:
+            return self.best_rows.best_ten(layout) or self._pack(layout, self.chosen, self.totals, self.ranker)
+        if incremental is not None:
             try:
-                rows, more = incremental.top(every)
+                return self._pack(layout, incremental.chosen, incremental.totals, incremental.ranker, incremental)
             except BaseException as error:
                 if is_interruption(error):
                     raise
                 self.incremental = None
                 _log.error("A plugin cannot tell its raw scores; leaving the scores out of a record", error=error)
-                return None
-        lines: list[Any] = [rows, self.totals[rows]]  # arrays are buffers, which numpy's types do not say
-        lines += [raw[rows] for raw in self.varying]
-        lines += more
+        return None
+
+    def _pack(
+        self, layout: ScoreLayout, first: int, final: IntArray, ranker: Ranker, more: IncrementalScores | None = None
+    ) -> KeptTop:
+        """Return the best rows by their final totals, of which the first is known, as `KeptTop` has them."""
+        level: int | None = final.item(first)
+        rows = ranker.equals_after(first, level, final, TOP_NODES) if self.every.in_order else None
+        if rows is None:
+            rows, first, level = ranker.rank_all(first, final, self.every, TOP_NODES), 0, None
+        lines: list[Any] = [rows]  # arrays are buffers, which numpy's types do not say
+        if more is not None or level is None:
+            lines.append(self.totals[first:][rows])
+        for raw in self.varying[:-1]:
+            lines.append(raw[first:][rows])
+        if more is not None:
+            lines += more.lines(rows if level is None else self.every.positions[first:][rows], level is None)
         packed = b"".join(lines)
-        return KeptTop(layout, packed, _PACKED_BYTES + len(packed))
+        return KeptTop(layout, packed, _PACKED_BYTES + len(packed), len(rows), first, level)
 
     def _lay_out(self, added: tuple[AddedScore, ...]) -> bool:
         """Set the layout. Return False if a plugin must be called first, to normalise what is the same for all."""
         constants: list[KeptColumn] = []
-        offset = 0
+        offset, base = 0, self.plugins.start
         for step in self.steps:
             raw = self.raws[step.name]
             if not isinstance(raw, int):
@@ -237,11 +244,13 @@ class TemplateBaseline(Baseline):
                 normalized = self.normalized.get(step.name)
             if not isinstance(normalized, int):
                 return False
-            if not step.is_summed:
+            if step.is_summed:
+                base += raw * step.weight
+            else:
                 offset += normalized * step.weight
             constants.append((step.name, step.weight, raw, normalized))
         varying = tuple((step.name, step.weight) for step in self.varying_steps)
-        self.layout = shared_layout(ScoreLayout(tuple(constants), varying, added, offset))
+        self.layout = shared_layout(ScoreLayout(tuple(constants), varying, added, offset, base))
         return True
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
