@@ -99,8 +99,10 @@ class Turns:
         for (_, columns, _), some in zip(self._scores, for_scores, strict=True):
             columns[:, index] = some
         self._totals[index] = found.totals
+        refused = ~found.ok
         for step, _, raws in self._scores:
             raws[index] = found.raws[step.name]
+            raws[index, refused] = 0  # plugins may have written anything there
         found.takes_turns = found.shares_arrays = True
         self._share(index)
 
@@ -245,8 +247,10 @@ class Turns:
                 more *= step.weight
             gained = more if gained is None else np.add(gained, more, out=more)
         if gained is not None:
+            # Members that are refused for the node's own sake stay far below zero: what they gain in all is the
+            # difference between two scores.
             total = self._totals[:count, row]
-            np.add(total, gained, out=total, where=total >= 0)  # others are refused for the node's own sake
+            total += gained
         return True
 
 
