@@ -181,7 +181,8 @@ class Ranker:
         self._window = _MIN_WINDOW
         """The number of rows in which the best ten may be found, if all have the highest total."""
         self._level: IntArray = np.zeros((), dtype=np.int64)
-        """The total that rows are compared with: an array, which numpy compares twice as fast as a Python number."""
+        """The total that rows are compared with: an array, because numpy takes twice as long for a Python number."""
+        self._first: IntArray = np.zeros((), dtype=np.int64)
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
@@ -193,14 +194,13 @@ class Ranker:
     def rank_from(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Do the same where a row with the highest total is known; in snapshot order, it is the first of these."""
         if every.in_order:
-            after = self.equals_after(first, masked.item(first), masked, count)
-            if after is not None:
-                # A row is its own position here, and looking up positions is faster than adding a number.
-                return every.positions[first:][after]
+            equal = self.equals(first, masked.item(first), masked, count)
+            if equal is not None:
+                return equal
         return self.rank_all(first, masked, every, count)
 
     def rank_all(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
-        """Do the same where `equals_after` does not find them."""
+        """Do the same where `equals` does not find them."""
         best = masked.item(first)
         near = self._near(masked, best, count)
         totals = masked[near]
@@ -215,20 +215,21 @@ class Ranker:
             self._window = min(3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW, _MAX_WINDOW)
         return nearest
 
-    def equals_after(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
-        """Return `count` rows with the highest total, counted from the first row that has it. Rows must be in snapshot
-        order. None if the first rows with that total are not near each other, or are too few."""
+    def equals(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
+        """Return the first `count` rows with the highest total, where rows are in snapshot order. None if they are not
+        near each other, or there are fewer."""
         # Most often hundreds of nodes share the highest total. This is done for nearly every record, and what counts
         # is the number of calls of numpy.
-        window, level = self._window, self._level
-        level[()] = best
-        equal: IntArray = (masked[first : first + window] == level).nonzero()[0]
+        window, self._level[()], self._first[()] = self._window, best, first
+        equal: IntArray = (masked[first : first + window] == self._level).nonzero()[0]
         found = len(equal)
         if found < count:
             return None
         if found > 8 * count:
             self._window = window // 2
-        return equal[:count]
+        equal = equal[:count]
+        equal += self._first
+        return equal
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray:
         """Return rows that contain the best ones, in row order: a few, unless thousands of nodes have nearly the same

@@ -148,15 +148,13 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
 
     layout: ScoreLayout
     ranked: tuple[RankedRow, ...] | bytes
-    """The rows. Bytes are lines of equal length with an int64 for each row: the rows, counted from `first`; the totals
-    before any plugin was added; the scores of each varying plugin but the last; for each added plugin the totals after
-    it and its raw scores, if they are known. The scores of the last varying plugin are what the totals count besides.
-    """
+    """The rows. Bytes are lines of equal length with an int64 for each row: the rows; the totals before any plugin
+    was added; the scores of each varying plugin but the last; for each added plugin the totals after it and its raw
+    scores, if they are known. The scores of the last varying plugin are what the totals count besides."""
     nbytes: int
     """Roughly the bytes that this keeps alive beyond what earlier records of the template keep."""
     count: int = 0
     """The number of rows, where they are packed."""
-    first: int = 0
     level: int | None = None
     """The final total, where all rows have the same; its line is then left out."""
 
@@ -182,7 +180,7 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
         lines: Iterator[Sequence[int]] = iter(())
         if isinstance(ranked, bytes):
             lines = self._packed_lines()
-            rows: Sequence[int] = [self.first + after for after in next(lines)]
+            rows = next(lines)
             totals = self._next_totals(lines, is_last=not layout.added)
             varying = [next(lines) for _ in layout.varying[:-1]]
             if layout.varying:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -52,19 +53,17 @@ class IncrementalScores:
             row = self.chosen = int(every.listed.rows[base.take(every.listed.rows).argmax()])
         return row
 
-    def lines(self, rows: IntArray, with_last: bool) -> list[IntArray | array[int]]:
-        """Return the scores of a few rows as `top_scores.KeptTop` needs them: for each plugin the totals after it, those
+    def add_lines(self, rows: IntArray, with_last: bool, lines: list[Any]) -> None:
+        """Add the scores of a few rows as `top_scores.KeptTop` needs them: for each plugin the totals after it, those
         after the last one only `with_last`, and the raw scores, if they are known."""
-        lines: list[IntArray | array[int]] = []
-        for (score, _, totals), added in zip(self._scores, self.added, strict=True):
+        for index, (score, _, totals) in enumerate(self._scores):
             if with_last or totals is not self.totals:
                 lines.append(totals[rows])
-            if added.has_raw:
+            if self.added[index].has_raw:
                 raw = array("q", score.raw_scores(rows))  # type: ignore[attr-defined]
                 if len(raw) != len(rows):
-                    raise ValueError(f"{added.plugin}: {len(raw)} raw scores for {len(rows)} rows")
+                    raise ValueError(f"{self.added[index].plugin}: {len(raw)} raw scores for {len(rows)} rows")
                 lines.append(raw)
-        return lines
 
 
 def knows_raw(score: IncrementalScore, step: ScoreStep) -> bool:

@@ -52,7 +52,7 @@ _INCREMENTAL_COLUMNS = 4
 """Columns that incremental scores may keep, about; they come later than the baseline is charged."""
 _INCREMENTAL_RETRY = 16
 """Pods between two times that plugins are asked for incremental scores."""
-_PACKED_BYTES = 170
+_PACKED_BYTES = 130
 """Bytes of a packed list of the best rows, without its numbers."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
@@ -143,6 +143,8 @@ class TemplateBaseline(Baseline):
     """The raw scores that differ between nodes: first those of `row_steps`."""
     varying_steps: list[ScoreStep] = field(default_factory=list)
     """Their plugins."""
+    packed: list[IntArray] = field(default_factory=list)
+    """The raw scores that records pack: those in `varying` but the last, which the totals tell."""
     layout: ScoreLayout | None = None
     """What records of attempts that this decides have to know of its scores; None if not all of it is known."""
     normalizers: tuple[ScoreStep, ...] = ()
@@ -196,7 +198,7 @@ class TemplateBaseline(Baseline):
 
     def top(self) -> KeptTop | None:
         """Return the ten best rows with their scores, for the record of the attempt that `best_row` has decided."""
-        layout, every, incremental = self.layout, self.every, self.incremental
+        layout, incremental = self.layout, self.incremental
         if layout is None or (incremental is None and not self.is_complete):
             return None
         if self.is_complete:
@@ -216,18 +218,18 @@ class TemplateBaseline(Baseline):
     ) -> KeptTop:
         """Return the best rows by their final totals, of which the first is known, as `KeptTop` has them."""
         level: int | None = final.item(first)
-        rows = ranker.equals_after(first, level, final, TOP_NODES) if self.every.in_order else None
+        rows = ranker.equals(first, level, final, TOP_NODES) if self.every.in_order else None
         if rows is None:
-            rows, first, level = ranker.rank_all(first, final, self.every, TOP_NODES), 0, None
+            rows, level = ranker.rank_all(first, final, self.every, TOP_NODES), None
         lines: list[Any] = [rows]  # arrays are buffers, which numpy's types do not say
-        if more is not None or level is None:
-            lines.append(self.totals[first:][rows])
-        for raw in self.varying[:-1]:
-            lines.append(raw[first:][rows])
+        if level is None or more is not None:
+            lines.append(self.totals[rows])
+        for raw in self.packed:
+            lines.append(raw[rows])
         if more is not None:
-            lines += more.lines(rows if level is None else self.every.positions[first:][rows], level is None)
+            more.add_lines(rows, level is None, lines)
         packed = b"".join(lines)
-        return KeptTop(layout, packed, _PACKED_BYTES + len(packed), len(rows), first, level)
+        return KeptTop(layout, packed, _PACKED_BYTES + len(packed), len(rows), level)
 
     def _lay_out(self, added: tuple[AddedScore, ...]) -> bool:
         """Set the layout. Return False if a plugin must be called first, to normalise what is the same for all."""
@@ -336,6 +338,7 @@ class TemplateBaseline(Baseline):
             if not isinstance(raw, int):
                 self.varying.append(raw)
                 self.varying_steps.append(step)
+        self.packed = self.varying[:-1]
         self.best_rows.forget()
         self.normalizers = tuple(step for step in self.steps if not step.is_summed and step.normalization is None)
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
