@@ -161,7 +161,7 @@ class ScoreBoard:
         """Return the best rows, the winner first: highest total, and in snapshot order among equals."""
         if self.tie_break is None:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
-        return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
+        return rank_by_ties(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
     def top(self, ranking: IntArray) -> TopScores:
         """Return these rows with their scores, as bytes: keeping many small arrays would fragment the C heap."""
@@ -178,11 +178,14 @@ class Ranker:
     def __init__(self) -> None:
         self._gap = 1
         """Points between the best row and the last one that is considered."""
-        self._window = 0
-        """The number of rows in which the best ten may be found; 0 if they had several totals last time."""
+        self._window = _MIN_WINDOW
+        """The number of rows in which the best ten may be found, if all have the highest total."""
+        self._level: IntArray = np.zeros((), dtype=np.int64)
+        """The total that rows are compared with: an array, because numpy takes twice as long for a Python number."""
+        self._first: IntArray = np.zeros((), dtype=np.int64)
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
-        """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
+        """Return up to `count` rows in order of their totals, equals in snapshot order, without negative ones."""
         if not len(masked):
             return NO_ROWS
         best = int(masked.argmax())
@@ -190,12 +193,19 @@ class Ranker:
 
     def rank_from(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Do the same where a row with the highest total is known; in snapshot order, it is the first of these."""
-        best = int(masked[first])
-        if self._window and every.in_order:
-            # Most often hundreds of nodes share the highest total, and the first of them are near each other.
-            equal: IntArray = (masked[first : first + self._window] == best).nonzero()[0]
-            if len(equal) >= count:
-                return equal[:count] + first
+        if every.in_order:
+            equal = self.equals(first, masked.item(first), masked, count)
+            if equal is not None:
+                return equal
+        return self.rank_all(first, masked, every, count)
+
+    def rank_all(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
+        """Do the same where `equals` does not find them."""
+        best = masked.item(first)
+        if every.in_order and self._gap <= 1 and best:
+            ranked = self._two_levels(first, best, masked, count)
+            if ranked is not None:
+                return ranked
         near = self._near(masked, best, count)
         totals = masked[near]
         if len(near) > _A_HANDFUL:
@@ -205,17 +215,46 @@ class Ranker:
         else:
             order = np.lexsort((every.positions[near], -totals))[:count]
         nearest: IntArray = near[order]
-        self._window = 0
         if every.in_order and len(nearest) == count and totals[order[-1]] == best:
-            rows = 3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW
-            self._window = rows if rows <= _MAX_WINDOW else 0
+            self._window = min(3 * (int(nearest[-1]) - first) // 2 + _MIN_WINDOW, _MAX_WINDOW)
         return nearest
+
+    def equals(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
+        """Return the first `count` rows with the highest total, where rows are in snapshot order. None if they are not
+        near each other, or there are fewer."""
+        # Most often hundreds of nodes share the highest total. This is done for nearly every record, and what counts
+        # is the number of calls of numpy.
+        window, self._level[()], self._first[()] = self._window, best, first
+        equal: IntArray = (masked[first : first + window] == self._level).nonzero()[0]
+        found = len(equal)
+        if found < count:
+            return None
+        if found > 8 * count:
+            self._window = window // 2
+        equal = equal[:count]
+        equal += self._first
+        return equal
+
+    def _two_levels(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
+        """Return the best rows in snapshot order if they have the highest total or one point less. None if others are
+        among them, or the latter are not near the beginning."""
+        self._level[()], self._first[()] = best, first
+        highest: IntArray = (masked[first:] == self._level).nonzero()[0]
+        highest += self._first
+        missing = count - len(highest)
+        if missing <= 0:
+            self._window = min(3 * (int(highest[count - 1]) - first) // 2 + _MIN_WINDOW, _MAX_WINDOW)
+            return highest[:count]
+        self._level[()] = best - 1
+        second: IntArray = (masked[:_MAX_WINDOW] == self._level).nonzero()[0]
+        return np.concatenate((highest, second[:missing])) if len(second) >= missing else None
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray:
         """Return rows that contain the best ones, in row order: a few, unless thousands of nodes have nearly the same
         total."""
         while True:
-            near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
+            self._level[()] = max(best - self._gap, 0)
+            near: IntArray = (masked >= self._level).nonzero()[0]
             if len(near) >= count or self._gap >= best:
                 break
             self._gap = 2 * self._gap + 1
@@ -241,42 +280,15 @@ def _fewer(near: IntArray, totals: IntArray, every: EveryRow, count: int) -> tup
 NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _A_HANDFUL = 400
 _MIN_WINDOW, _MAX_WINDOW = 32, 1024
-"""Rows; in more than that, finding all rows near the best is as fast."""
+"""Rows; in more than that, finding all rows near the best is nearly as fast."""
 
 
-def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:
-    """Return up to `count` rows in order of their totals, without negative ones. Equals are in snapshot order (the rows
-    of `order`), or by falling `tie_break` if it is given."""
-    totals = masked.take(order)
-    if tie_break is not None:
-        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
-        best_rows: IntArray = order[by_tie]
-        return best_rows[masked[best_rows] >= 0]
-    if count == 1:
-        best = int(np.argmax(totals))
-        return order[[best]] if totals[best] >= 0 else NO_ROWS
-    threshold = _threshold(totals, count)
-    above = np.flatnonzero(totals > threshold)
-    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
-    best_first = above[np.argsort(-totals[above], kind="stable")]
-    found: IntArray = order[np.concatenate((best_first, level))]
-    return found
-
-
-_SMALL = 1 << 16
-
-
-def _threshold(masked: IntArray, count: int) -> int:
-    """Return the total of the `count`-th best row; -1 if there are fewer. Totals are usually small integers, for which
-    a histogram is cheaper than a partition; large weights make large totals."""
-    best = int(masked.max())
-    if np.count_nonzero(masked == best) >= count:
-        return best
-    if best >= _SMALL:
-        return max(int(np.partition(masked, -count)[-count]), -1) if len(masked) >= count else -1
-    counts = np.bincount(np.maximum(masked, -1) + 1)
-    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
-    return best - int(enough[0]) if len(enough) else -1
+def rank_by_ties(masked: IntArray, order: IntArray, count: int, tie_break: IntArray) -> IntArray:
+    """Return up to `count` of the rows in `order` by their totals, without negative ones; equals by falling
+    `tie_break`."""
+    ranked = np.lexsort((-tie_break.take(order), -masked.take(order)))[:count]
+    best_rows: IntArray = order[ranked]
+    return best_rows[masked[best_rows] >= 0]
 
 
 class Buffers:

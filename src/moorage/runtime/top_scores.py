@@ -126,11 +126,8 @@ class ScoreLayout(NamedTuple):
     added: tuple[AddedScore, ...]
     offset: int
     """The points of those constants that the totals leave out, because they are normalized."""
-
-    @property
-    def lines(self) -> int:
-        """Return the number of lines in the packed form of a `KeptTop`."""
-        return 2 + len(self.varying) + sum(1 + added.has_raw for added in self.added)
+    base: int
+    """What the totals count before the varying plugins and the added ones."""
 
 
 @cached(256)
@@ -151,24 +148,23 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
 
     layout: ScoreLayout
     ranked: tuple[RankedRow, ...] | bytes
-    """The rows. Bytes are lines of equal length with an int64 for each row: the rows, the totals before any plugin was
-    added, the scores of each varying plugin, and for each added plugin the totals after it and its raw scores, if they
-    are known."""
+    """The rows. Bytes are lines of equal length with an int64 for each row: the rows; the totals before any plugin
+    was added; the scores of each varying plugin but the last; for each added plugin the totals after it and its raw
+    scores, if they are known. The scores of the last varying plugin are what the totals count besides."""
     nbytes: int
     """Roughly the bytes that this keeps alive beyond what earlier records of the template keep."""
+    count: int = 0
+    """The number of rows, where they are packed."""
+    level: int | None = None
+    """The final total, where all rows have the same; its line is then left out."""
 
-    def _lines(self) -> Iterator[Sequence[int]]:
-        ranked = self.ranked
-        if isinstance(ranked, bytes):
-            numbers: list[int] = memoryview(ranked).cast("q").tolist()
-            length = len(numbers) // self.layout.lines
-            return (numbers[start : start + length] for start in range(0, len(numbers), length))
-        negated, _, rows, *varying = zip(*ranked, strict=True)
-        return iter([rows, [-total for total in negated], *varying])
+    def _packed_lines(self) -> Iterator[Sequence[int]]:
+        numbers: list[int] = memoryview(self.ranked).cast("q").tolist()  # type: ignore[arg-type]
+        return (numbers[start : start + self.count] for start in range(0, len(numbers), self.count))
 
     @property
     def rows(self) -> Sequence[int]:
-        return next(self._lines())
+        return self._read()[0]
 
     @property
     def totals(self) -> list[int]:
@@ -180,20 +176,44 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
 
     def _read(self) -> tuple[Sequence[int], list[int], list[ScoreColumn]]:
         """Return the rows, their totals and the scores of each plugin."""
-        layout, lines = self.layout, self._lines()
-        rows, totals = next(lines), next(lines)
+        layout, ranked = self.layout, self.ranked
+        lines: Iterator[Sequence[int]] = iter(())
+        rows: Sequence[int]
+        totals: Sequence[int]
+        varying: list[Sequence[int]]
+        if isinstance(ranked, bytes):
+            lines = self._packed_lines()
+            rows = next(lines)
+            totals = self._next_totals(lines, is_last=not layout.added)
+            varying = [next(lines) for _ in layout.varying[:-1]]
+            if layout.varying:
+                varying.append(self._remainder(totals, varying))
+        else:
+            negated, _, rows, *scores = zip(*ranked, strict=True)
+            varying = [*scores]
+            totals = [-total for total in negated]
         columns = [
             ScoreColumn(plugin, weight, _unpacked(raw), _unpacked(normalized))
             for plugin, weight, raw, normalized in layout.constants
         ]
-        for plugin, weight in layout.varying:
-            line = next(lines)
+        for (plugin, weight), line in zip(layout.varying, varying, strict=True):
             columns.append(ScoreColumn(plugin, weight, line, line))
-        for plugin, weight, has_raw in layout.added:
-            before, totals = totals, next(lines)
+        for index, (plugin, weight, has_raw) in enumerate(layout.added, 1):
+            before, totals = totals, self._next_totals(lines, is_last=index == len(layout.added))
             normalized = [(after - low) // weight for low, after in zip(before, totals, strict=True)]
             columns.append(ScoreColumn(plugin, weight, next(lines) if has_raw else normalized, normalized))
         return rows, [total + layout.offset for total in totals], columns
+
+    def _next_totals(self, lines: Iterator[Sequence[int]], *, is_last: bool) -> Sequence[int]:
+        return [self.level] * self.count if is_last and self.level is not None else next(lines)
+
+    def _remainder(self, totals: Sequence[int], others: Sequence[Sequence[int]]) -> list[int]:
+        """Return the scores of the last varying plugin: what is left of the totals without all others."""
+        *weights, last = [weight for _, weight in self.layout.varying]
+        left = [total - self.layout.base for total in totals]
+        for weight, line in zip(weights, others, strict=True):
+            left = [total - weight * score for total, score in zip(left, line, strict=True)]
+        return [total // last for total in left]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
         """Return the scores of each node, the best first."""

@@ -14,7 +14,7 @@ from moorage.runtime.score_board import NEVER
 from moorage.runtime.top_scores import RANKED_ROW_BYTES, ScoreLayout
 
 totals = st.one_of(st.integers(0, 5), st.integers(0, 900), st.just(NEVER))
-LAYOUT = ScoreLayout((), (("half", 1),), (), 0)
+LAYOUT = ScoreLayout((), (("half", 1),), (), 0, 0)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,13 @@ from moorage.framework.nodes import BoolArray, EveryRow, IntArray
 from moorage.runtime.attempt import RemainingPlugins
 from moorage.runtime.calling import failed
 from moorage.runtime.score_board import Ranker, ScoreStep
-from moorage.runtime.top_scores import TOP_NODES, AddedScore
+from moorage.runtime.top_scores import AddedScore
 
 
 class IncrementalScores:
     """The incremental scores of one baseline, with the weights of their plugins."""
 
-    __slots__ = ("_chosen", "_ranker", "_scores", "added")
+    __slots__ = ("_scores", "added", "chosen", "ranker", "totals")
 
     def __init__(self, scores: list[tuple[IncrementalScore, ScoreStep]], rows: int) -> None:
         self._scores: list[tuple[IncrementalScore, int, IntArray]] = [
@@ -33,9 +34,11 @@ class IncrementalScores:
         """With the weights, and the totals after each of them."""
         self.added = tuple(AddedScore(step.name, step.weight, knows_raw(score, step)) for score, step in scores)
         """What records have to know of them."""
-        self._chosen = 0
+        self.chosen = 0
         """The row that `best` returned last."""
-        self._ranker = Ranker()
+        self.totals: IntArray = self._scores[-1][2]
+        """The totals that it saw."""
+        self.ranker = Ranker()
 
     def best(self, base: IntArray, every: EveryRow) -> int | None:
         """Return the row of the highest total, the first in snapshot order among equals, on top of the totals in
@@ -45,24 +48,22 @@ class IncrementalScores:
                 return None
             base = totals
         if every.in_order:
-            row = self._chosen = int(base.argmax())
+            row = self.chosen = int(base.argmax())
         else:
-            row = self._chosen = int(every.listed.rows[base.take(every.listed.rows).argmax()])
+            row = self.chosen = int(every.listed.rows[base.take(every.listed.rows).argmax()])
         return row
 
-    def top(self, every: EveryRow) -> tuple[IntArray, list[IntArray | array[int]]]:
-        """Return the ten best rows that `best` saw last, in order, and their scores as `top_scores.KeptTop` needs them:
-        for each plugin the totals after it and the raw scores, if they are known."""
-        rows = self._ranker.rank_from(self._chosen, self._scores[-1][2], every, TOP_NODES)
-        lines: list[IntArray | array[int]] = []
-        for (score, _, totals), added in zip(self._scores, self.added, strict=True):
-            lines.append(totals[rows])
-            if added.has_raw:
+    def add_lines(self, rows: IntArray, with_last: bool, lines: list[Any]) -> None:
+        """Add the scores of a few rows as `top_scores.KeptTop` needs them: for each plugin the totals after it, those
+        after the last one only `with_last`, and the raw scores, if they are known."""
+        for index, (score, _, totals) in enumerate(self._scores):
+            if with_last or totals is not self.totals:
+                lines.append(totals[rows])
+            if self.added[index].has_raw:
                 raw = array("q", score.raw_scores(rows))  # type: ignore[attr-defined]
                 if len(raw) != len(rows):
-                    raise ValueError(f"{added.plugin}: {len(raw)} raw scores for {len(rows)} rows")
+                    raise ValueError(f"{self.added[index].plugin}: {len(raw)} raw scores for {len(rows)} rows")
                 lines.append(raw)
-        return rows, lines
 
 
 def knows_raw(score: IncrementalScore, step: ScoreStep) -> bool:

@@ -13,7 +13,6 @@ nothing; tests/runtime/reuse compares them."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +52,7 @@ _INCREMENTAL_COLUMNS = 4
 """Columns that incremental scores may keep, about; they come later than the baseline is charged."""
 _INCREMENTAL_RETRY = 16
 """Pods between two times that plugins are asked for incremental scores."""
-_PACKED_BYTES = 80
+_PACKED_BYTES = 130
 """Bytes of a packed list of the best rows, without its numbers."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
@@ -144,6 +143,8 @@ class TemplateBaseline(Baseline):
     """The raw scores that differ between nodes: first those of `row_steps`."""
     varying_steps: list[ScoreStep] = field(default_factory=list)
     """Their plugins."""
+    packed: list[IntArray] = field(default_factory=list)
+    """The raw scores that records pack: those in `varying` but the last, which the totals tell."""
     layout: ScoreLayout | None = None
     """What records of attempts that this decides have to know of its scores; None if not all of it is known."""
     normalizers: tuple[ScoreStep, ...] = ()
@@ -197,35 +198,44 @@ class TemplateBaseline(Baseline):
 
     def top(self) -> KeptTop | None:
         """Return the ten best rows with their scores, for the record of the attempt that `best_row` has decided."""
-        layout, every, incremental = self.layout, self.every, self.incremental
+        layout, incremental = self.layout, self.incremental
         if layout is None or (incremental is None and not self.is_complete):
             return None
-        rows: IntArray
-        more: Sequence[IntArray | array[int]] = ()
         if self.is_complete:
-            ten = self.best_rows.best_ten(layout)
-            if ten is not None:
-                return ten
-            rows = self.ranker.rank_from(self.chosen, self.totals, every, TOP_NODES)
-        elif incremental is not None:
+            return self.best_rows.best_ten(layout) or self._pack(layout, self.chosen, self.totals, self.ranker)
+        if incremental is not None:
             try:
-                rows, more = incremental.top(every)
+                return self._pack(layout, incremental.chosen, incremental.totals, incremental.ranker, incremental)
             except BaseException as error:
                 if is_interruption(error):
                     raise
                 self.incremental = None
                 _log.error("A plugin cannot tell its raw scores; leaving the scores out of a record", error=error)
-                return None
-        lines: list[Any] = [rows, self.totals[rows]]  # arrays are buffers, which numpy's types do not say
-        lines += [raw[rows] for raw in self.varying]
-        lines += more
+        return None
+
+    def _pack(
+        self, layout: ScoreLayout, first: int, final: IntArray, ranker: Ranker, more: IncrementalScores | None = None
+    ) -> KeptTop:
+        """Return the best rows by their final totals, of which the first is known, as `KeptTop` has them."""
+        best = final.item(first)
+        level: int | None = best
+        rows = ranker.equals(first, best, final, TOP_NODES) if self.every.in_order else None
+        if rows is None:
+            rows, level = ranker.rank_all(first, final, self.every, TOP_NODES), None
+        lines: list[Any] = [rows]  # arrays are buffers, which numpy's types do not say
+        if level is None or more is not None:
+            lines.append(self.totals[rows])
+        for raw in self.packed:
+            lines.append(raw[rows])
+        if more is not None:
+            more.add_lines(rows, level is None, lines)
         packed = b"".join(lines)
-        return KeptTop(layout, packed, _PACKED_BYTES + len(packed))
+        return KeptTop(layout, packed, _PACKED_BYTES + len(packed), len(rows), level)
 
     def _lay_out(self, added: tuple[AddedScore, ...]) -> bool:
         """Set the layout. Return False if a plugin must be called first, to normalise what is the same for all."""
         constants: list[KeptColumn] = []
-        offset = 0
+        offset, base = 0, self.plugins.start
         for step in self.steps:
             raw = self.raws[step.name]
             if not isinstance(raw, int):
@@ -237,11 +247,13 @@ class TemplateBaseline(Baseline):
                 normalized = self.normalized.get(step.name)
             if not isinstance(normalized, int):
                 return False
-            if not step.is_summed:
+            if step.is_summed:
+                base += raw * step.weight
+            else:
                 offset += normalized * step.weight
             constants.append((step.name, step.weight, raw, normalized))
         varying = tuple((step.name, step.weight) for step in self.varying_steps)
-        self.layout = shared_layout(ScoreLayout(tuple(constants), varying, added, offset))
+        self.layout = shared_layout(ScoreLayout(tuple(constants), varying, added, offset, base))
         return True
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
@@ -327,6 +339,7 @@ class TemplateBaseline(Baseline):
             if not isinstance(raw, int):
                 self.varying.append(raw)
                 self.varying_steps.append(step)
+        self.packed = self.varying[:-1]
         self.best_rows.forget()
         self.normalizers = tuple(step for step in self.steps if not step.is_summed and step.normalization is None)
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from moorage.framework.nodes import Columns, EveryRow, FloatArray, IntArray, NodeView
 from moorage.runtime.reuse.template import TemplateBaseline
-from moorage.runtime.score_board import ScoreStep
+from moorage.runtime.score_board import Ranker, ScoreStep
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
@@ -58,6 +58,8 @@ class Turns:
         """With the amounts, a column for each member, and the raw scores, a line for each member; they are
         larger than they have to be."""
         self._totals: IntArray = np.zeros((0, 0), dtype=np.int64)
+        self._ranker = Ranker()
+        """What one member learns of the distance between its best rows holds for the others."""
         self._began = self._resume_at = 0
         self._pause = _SHORT
 
@@ -91,14 +93,16 @@ class Turns:
             self._grow(2 * len(self._totals))
         index = len(self._members)
         self._members.append(found)
-        found.nodes_seen = len(self._changed_nodes)
+        found.nodes_seen, found.ranker = len(self._changed_nodes), self._ranker
         for (_, largest), some in zip(self._filters, for_filters, strict=True):
             largest[:] = map(max, largest, some)
         for (_, columns, _), some in zip(self._scores, for_scores, strict=True):
             columns[:, index] = some
         self._totals[index] = found.totals
+        refused = ~found.ok
         for step, _, raws in self._scores:
             raws[index] = found.raws[step.name]
+            raws[index, refused] = 0  # plugins may have written anything there
         found.takes_turns = found.shares_arrays = True
         self._share(index)
 
@@ -243,8 +247,10 @@ class Turns:
                 more *= step.weight
             gained = more if gained is None else np.add(gained, more, out=more)
         if gained is not None:
+            # Members that are refused for the node's own sake stay far below zero: what they gain in all is the
+            # difference between two scores.
             total = self._totals[:count, row]
-            np.add(total, gained, out=total, where=total >= 0)  # others are refused for the node's own sake
+            total += gained
         return True
 
 
