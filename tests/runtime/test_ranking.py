@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from moorage.framework.nodes import EveryRow, Nodes
-from moorage.runtime.score_board import Ranker, rank
+from moorage.runtime.score_board import Ranker, rank_by_ties
 from moorage.state.node_table import NodeTable
 from moorage.testing import make_node
 
@@ -38,22 +38,31 @@ def plain_rank(totals: list[int], positions: list[int], ties: list[int] | None, 
 @example(([90] * 150 + [100] + [90] * 49, list(range(200)), None), 10)
 def test_the_ranking_equals_sorting(board, count):
     totals, positions, ties = board
-    drawn = None if ties is None else np.array(ties, dtype=np.int64)
-    order = np.argsort(np.array(positions, dtype=np.int64))
-    found = rank(np.array(totals, dtype=np.int64), order, count, drawn)
+    masked, order = np.array(totals, dtype=np.int64), np.argsort(np.array(positions, dtype=np.int64))
+    if ties is None:
+        in_order = positions == list(range(len(positions)))
+        found = Ranker().rank(masked, dataclasses.replace(every_row(order), in_order=in_order), count)
+    else:
+        found = rank_by_ties(masked, order, count, np.array(ties, dtype=np.int64))
     assert found.tolist() == plain_rank(totals, positions, ties, count)
 
 
-@pytest.mark.parametrize("at", [0, 50, 4999])
-def test_a_single_best_node_wins_over_thousands_of_equals(at):
-    totals = np.full(5000, 300, dtype=np.int64)
-    totals[at] = 301
-    assert rank(totals, np.arange(5000), 10)[0] == at
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("at", [0, 50, 1499])
+def test_a_single_best_node_wins_over_thousands_of_equals(at, in_order):
+    every = dataclasses.replace(every_row(np.arange(1500)), in_order=in_order)
+    for rest in (300, 299):
+        totals = np.full(1500, rest, dtype=np.int64)
+        totals[at] = 301
+        found = Ranker().rank(totals, every, 10).tolist()
+        assert found == [at, *(row for row in range(11) if row != at)][:10]
 
 
 def test_large_totals_cost_no_memory():
     totals = np.array([2**50, 2**51, -1, 2**50 + 1], dtype=np.int64)
-    assert rank(totals, np.arange(4), 10).tolist() == [1, 3, 0]
+    for in_order in (True, False):
+        every = dataclasses.replace(every_row(np.arange(4)), in_order=in_order)
+        assert Ranker().rank(totals, every, 10).tolist() == [1, 3, 0]
 
 
 @given(st.lists(boards(), min_size=1, max_size=6), st.integers(1, 12))

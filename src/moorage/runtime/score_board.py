@@ -161,7 +161,7 @@ class ScoreBoard:
         """Return the best rows, the winner first: highest total, and in snapshot order among equals."""
         if self.tie_break is None:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
-        return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
+        return rank_by_ties(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
     def top(self, ranking: IntArray) -> TopScores:
         """Return these rows with their scores, as bytes: keeping many small arrays would fragment the C heap."""
@@ -185,7 +185,7 @@ class Ranker:
         self._first: IntArray = np.zeros((), dtype=np.int64)
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
-        """Return up to `count` rows in order of their totals, equals in snapshot order, as the function `rank`."""
+        """Return up to `count` rows in order of their totals, equals in snapshot order, without negative ones."""
         if not len(masked):
             return NO_ROWS
         best = int(masked.argmax())
@@ -202,6 +202,10 @@ class Ranker:
     def rank_all(self, first: int, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Do the same where `equals` does not find them."""
         best = masked.item(first)
+        if every.in_order and self._gap <= 1 and best:
+            ranked = self._two_levels(first, best, masked, count)
+            if ranked is not None:
+                return ranked
         near = self._near(masked, best, count)
         totals = masked[near]
         if len(near) > _A_HANDFUL:
@@ -230,6 +234,20 @@ class Ranker:
         equal = equal[:count]
         equal += self._first
         return equal
+
+    def _two_levels(self, first: int, best: int, masked: IntArray, count: int) -> IntArray | None:
+        """Return the best rows in snapshot order if they have the highest total or one point less. None if others are
+        among them, or the latter are not near the beginning."""
+        self._level[()], self._first[()] = best, first
+        highest: IntArray = (masked[first:] == self._level).nonzero()[0]
+        highest += self._first
+        missing = count - len(highest)
+        if missing <= 0:
+            self._window = min(3 * (int(highest[count - 1]) - first) // 2 + _MIN_WINDOW, _MAX_WINDOW)
+            return highest[:count]
+        self._level[()] = best - 1
+        second: IntArray = (masked[:_MAX_WINDOW] == self._level).nonzero()[0]
+        return np.concatenate((highest, second[:missing])) if len(second) >= missing else None
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray:
         """Return rows that contain the best ones, in row order: a few, unless thousands of nodes have nearly the same
@@ -265,39 +283,12 @@ _MIN_WINDOW, _MAX_WINDOW = 32, 1024
 """Rows; in more than that, finding all rows near the best is nearly as fast."""
 
 
-def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:
-    """Return up to `count` rows in order of their totals, without negative ones. Equals are in snapshot order (the rows
-    of `order`), or by falling `tie_break` if it is given."""
-    totals = masked.take(order)
-    if tie_break is not None:
-        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
-        best_rows: IntArray = order[by_tie]
-        return best_rows[masked[best_rows] >= 0]
-    if count == 1:
-        best = int(np.argmax(totals))
-        return order[[best]] if totals[best] >= 0 else NO_ROWS
-    threshold = _threshold(totals, count)
-    above = np.flatnonzero(totals > threshold)
-    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
-    best_first = above[np.argsort(-totals[above], kind="stable")]
-    found: IntArray = order[np.concatenate((best_first, level))]
-    return found
-
-
-_SMALL = 1 << 16
-
-
-def _threshold(masked: IntArray, count: int) -> int:
-    """Return the total of the `count`-th best row; -1 if there are fewer. Totals are usually small integers, for which
-    a histogram is cheaper than a partition; large weights make large totals."""
-    best = int(masked.max())
-    if np.count_nonzero(masked == best) >= count:
-        return best
-    if best >= _SMALL:
-        return max(int(np.partition(masked, -count)[-count]), -1) if len(masked) >= count else -1
-    counts = np.bincount(np.maximum(masked, -1) + 1)
-    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
-    return best - int(enough[0]) if len(enough) else -1
+def rank_by_ties(masked: IntArray, order: IntArray, count: int, tie_break: IntArray) -> IntArray:
+    """Return up to `count` of the rows in `order` by their totals, without negative ones; equals by falling
+    `tie_break`."""
+    ranked = np.lexsort((-tie_break.take(order), -masked.take(order)))[:count]
+    best_rows: IntArray = order[ranked]
+    return best_rows[masked[best_rows] >= 0]
 
 
 class Buffers:

@@ -158,7 +158,7 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
     level: int | None = None
     """The final total, where all rows have the same; its line is then left out."""
 
-    def _packed_lines(self) -> Iterator[list[int]]:
+    def _packed_lines(self) -> Iterator[Sequence[int]]:
         numbers: list[int] = memoryview(self.ranked).cast("q").tolist()  # type: ignore[arg-type]
         return (numbers[start : start + self.count] for start in range(0, len(numbers), self.count))
 
@@ -178,6 +178,9 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
         """Return the rows, their totals and the scores of each plugin."""
         layout, ranked = self.layout, self.ranked
         lines: Iterator[Sequence[int]] = iter(())
+        rows: Sequence[int]
+        totals: Sequence[int]
+        varying: list[Sequence[int]]
         if isinstance(ranked, bytes):
             lines = self._packed_lines()
             rows = next(lines)
@@ -186,7 +189,8 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
             if layout.varying:
                 varying.append(self._remainder(totals, varying))
         else:
-            negated, _, rows, *varying = zip(*ranked, strict=True)
+            negated, _, rows, *scores = zip(*ranked, strict=True)
+            varying = [*scores]
             totals = [-total for total in negated]
         columns = [
             ScoreColumn(plugin, weight, _unpacked(raw), _unpacked(normalized))

@@ -217,8 +217,9 @@ class TemplateBaseline(Baseline):
         self, layout: ScoreLayout, first: int, final: IntArray, ranker: Ranker, more: IncrementalScores | None = None
     ) -> KeptTop:
         """Return the best rows by their final totals, of which the first is known, as `KeptTop` has them."""
-        level: int | None = final.item(first)
-        rows = ranker.equals(first, level, final, TOP_NODES) if self.every.in_order else None
+        best = final.item(first)
+        level: int | None = best
+        rows = ranker.equals(first, best, final, TOP_NODES) if self.every.in_order else None
         if rows is None:
             rows, level = ranker.rank_all(first, final, self.every, TOP_NODES), None
         lines: list[Any] = [rows]  # arrays are buffers, which numpy's types do not say
