@@ -113,6 +113,16 @@ def test_a_confirmation_neither_removes_nor_adds(world, seen):
     assert world.counted() == (0, 0, 0, 0)
 
 
+def test_an_object_of_another_namespace_with_the_same_uid_is_counted_there(world):
+    """No API server gives a UID twice, but a counter must not depend on that."""
+    world.cache.add_pod(pod())
+    moved = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().metadata, namespace="other"))
+    world.cache.add_pod(moved)
+    other = PodSelector(frozenset({"other"}), selector_from_labels({"app": "web"}))
+    assert world.counters.get(other).number(0) == 1
+    assert world.counted() == (1, 1, 0, 0)
+
+
 def test_a_condition_is_no_part_of_the_template(world):
     plain = world.cache.entries.entry(pod())
     assert world.cache.entries.entry(with_status(pod(), conditions=(SCHEDULED,))).requests is plain.requests

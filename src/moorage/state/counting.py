@@ -194,8 +194,8 @@ class SelectorCounters:
 
     def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
         before, after = old.original.metadata, new.original.metadata
-        terminating = after.deletion_timestamp is not None
-        if before.labels == after.labels and (before.deletion_timestamp is not None) is terminating:
+        same_set = before.labels == after.labels and before.namespace == after.namespace
+        if same_set and (before.deletion_timestamp is None) is (after.deletion_timestamp is None):
             new.label_set = old.label_set
         else:
             self.pod_removed(row, old)
