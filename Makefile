@@ -79,7 +79,7 @@ controlplane: ## Build a real control plane (Go; minutes the first time)
 test-cluster: $(STAMP) controlplane ## Run the tests that need a real control plane
 	$(BIN)/python -m pytest -q -m "cluster and not versions" tests/cluster tests/kubectl
 
-test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
+test-cluster-versions: $(STAMP) ## Run against older API servers, and compare with an older kube-scheduler (builds them first)
 	$(BIN)/python -m pytest -q -m versions tests/cluster
 
 # The families of plugins.jsonl.gz whose plugins are in moorage.contrib.

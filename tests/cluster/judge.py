@@ -47,8 +47,8 @@ class Verdict:
 class Judge:
     """One engine, synced by hand."""
 
-    def __init__(self, config: Json) -> None:
-        made = configure(json.dumps(config), discover=False)
+    def __init__(self, config: Json, emulated_version: str = "") -> None:
+        made = configure(json.dumps(config), discover=False, emulated_version=emulated_version)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)
         self._wanted = needed_resources(made.plugins())

@@ -13,13 +13,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from moorage.api.versions import behaviour_of
 from tests.cluster import objects
 from tests.cluster.api import Api, Json, eventually
-from tests.cluster.controlplane import ControlPlane
+from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
 from tests.cluster.judge import Judge, Verdict
 from tests.cluster.kube_log import KubeLog, LoggedPod
 from tests.cluster.pod_mix import Mix
@@ -46,7 +48,27 @@ class Outcome:
 
 
 def test_every_verdict_is_kube_schedulers(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
-    mix, judge = Mix(SEED), Judge(CONFIG)
+    compare(plane, Judge(CONFIG), capsys)
+
+
+@pytest.mark.versions
+def test_every_verdict_is_that_of_the_emulated_version(
+    programs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    behaviour = behaviour_of("1.36")
+    try:
+        older = find_programs(behaviour.release, ("kube-apiserver", "kube-controller-manager", "kube-scheduler"))
+    except Missing as missing:
+        pytest.skip(str(missing))
+    with running(tmp_path / "plane", {**programs, **older}) as plane:
+        assert plane.api.request("GET", "/version")["gitVersion"] == behaviour.release
+        plane.start_controllers()
+        compare(plane, Judge(CONFIG, behaviour.minor), capsys)
+
+
+def compare(plane: ControlPlane, judge: Judge, capsys: pytest.CaptureFixture[str]) -> None:
+    """Let both judge the same pods, and fail with the differences."""
+    mix = Mix(SEED)
     plane.api.create_all(mix.nodes())
     for obj in mix.others():
         plane.api.create(obj)
