@@ -50,7 +50,7 @@ class Judge:
     def __init__(self, config: Json, emulated_version: str = "") -> None:
         made = configure(json.dumps(config), discover=False, emulated_version=emulated_version)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
-        self.engine = assemble(made.config, made.profiles, made.registry, ports)
+        self.engine = assemble(made.config, made.profiles, made.registry, ports, behaviour=made.behaviour)
         self._wanted = needed_resources(made.plugins())
         self._known: dict[Resource, dict[str, Any]] = {}
         self._signers = {name: Signer(profile) for name, profile in self.engine.profiles.items()}
