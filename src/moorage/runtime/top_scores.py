@@ -208,12 +208,12 @@ class KeptTop(msgspec.Struct, frozen=True, gc=False):
         return [self.level] * self.count if is_last and self.level is not None else next(lines)
 
     def _remainder(self, totals: Sequence[int], others: Sequence[Sequence[int]]) -> list[int]:
-        """Return the scores of the last varying plugin: what is left of the totals without all others."""
+        """Return the scores of the last varying plugin: what the totals count besides all others."""
         *weights, last = [weight for _, weight in self.layout.varying]
-        left = [total - self.layout.base for total in totals]
+        rest = [total - self.layout.base for total in totals]
         for weight, line in zip(weights, others, strict=True):
-            left = [total - weight * score for total, score in zip(left, line, strict=True)]
-        return [total // last for total in left]
+            rest = [total - weight * score for total, score in zip(rest, line, strict=True)]
+        return [total // last for total in rest]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
         """Return the scores of each node, the best first."""

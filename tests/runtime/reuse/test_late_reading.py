@@ -25,12 +25,12 @@ def record_of(attempt: Attempt) -> DecisionRecord:
     return make_record(attempt, 0.0, 0.0, lambda: epoch)
 
 
-def told(record: DecisionRecord) -> list[Any]:
+def scores_of(record: DecisionRecord) -> list[Any]:
     return [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in record.scores]
 
 
 class Archive:
-    """The records of all reused attempts, none of which was read, and what fresh attempts told at the same moment."""
+    """The records of all reused attempts, none of which was read, and what fresh attempts record at the same moment."""
 
     def __init__(self, clusters: Clusters) -> None:
         self.ring = RecordRing()
@@ -50,13 +50,13 @@ class Archive:
                 added = " added" if record.top.layout.added else ""
                 self.forms.add(f"{packed}{level}{added}")
         else:
-            self.expected.append(told(record_of(attempt)))
+            self.expected.append(scores_of(record_of(attempt)))
         return attempt
 
     def check(self) -> None:
         """Compare them after all baselines are gone."""
         self._clusters.reuse.clear()
-        assert [told(record) for record in self.ring] == self.expected
+        assert [scores_of(record) for record in self.ring] == self.expected
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -71,10 +71,14 @@ class Evictor:
         run = self._runs.get(pod.uid)
         if run is None:
             return False
-        if not run.reached_last or not self._is_seen(run):
+        if not run.reached_last or not self._is_seen(run) or self._ends_with_activation(run):
             return True
         run.passed = True
         return False
+
+    def _ends_with_activation(self, run: _Run) -> bool:
+        """Return whether the end of the run tries the preemptor at once, without its backoff."""
+        return run.last_in_memory and self._handle.behaviour.victims_in_memory_activate
 
     def _is_seen(self, run: _Run) -> bool:
         """Return whether the state knows what was done to each victim. No victim is checked again once it does."""
@@ -119,9 +123,11 @@ class Evictor:
             _log.info(2, "Preemption finished", preemptor=pod.key, node=run.victims[0][0], succeeded=succeeded)
 
     def _must_activate(self, run: _Run) -> bool:
-        """Return whether no event is sure to wake the preemptor. A victim that still has to leave will."""
-        woken_by_event = run.last_in_memory and not self._handle.behaviour.victims_in_memory_activate
-        return not (run.passed or woken_by_event or any(map(self._remains, run.victims)))
+        """Return whether no event is sure to wake the preemptor. A victim that still has to leave will, and up to 1.36
+        the end of a victim in memory does."""
+        if run.passed or any(map(self._remains, run.victims)):
+            return False
+        return self._ends_with_activation(run) or not run.last_in_memory
 
     async def _evict(self, run: _Run, pod: Pod, outranked: Sequence[Pod]) -> bool:
         """Evict all victims, and measure how long it takes. Return False if one could not be evicted."""
